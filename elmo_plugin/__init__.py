@@ -1,9 +1,9 @@
 """
 ELMo (Peters et al. 2018, "Deep contextualized word representations").
 
-The public names need torch, NumPy, h5py and safetensors; `load_archive`, `load_predictor` and
-`load_task` need AllenNLP. Each is imported when it is first used. AllenNLP finds what this package
-registers through the module `elmo_plugin.plugin`.
+A public name is imported when it is first used. Most need torch, NumPy, h5py and safetensors;
+`load_archive`, `load_predictor` and `load_task` need AllenNLP. `elmo_plugin.plugin` registers our
+types with AllenNLP.
 """
 
 import sys
@@ -30,7 +30,7 @@ __all__ = [
 
 _MODULES = {
     **dict.fromkeys(("Elmo", "ScalarMix", "embed_sentences"), "elmo_plugin.elmo"),
-    # Archives name registered types, and the plugin registers ours. Not in `__all__`, so that
+    # From the plugin, which registers the types that archives name. Not in `__all__`, so that
     # `from elmo_plugin import *` works without AllenNLP.
     **dict.fromkeys(("load_archive", "load_predictor", "load_task"), "elmo_plugin.plugin"),
 }

@@ -1,17 +1,16 @@
 """
-All that this plugin replaces in AllenNLP; `elmo_plugin.plugin` imports it. The assignments are at
-the end; the comment on each says what AllenNLP does without it. AllenNLP builds its command line
-before it imports plugins, so a plugin cannot register another `predict`. But it looks up the names
-replaced here at every call.
+Everything that the plugin replaces in AllenNLP. The assignments are at the end, each with a comment
+on what AllenNLP does without it. A plugin cannot register another `predict`: AllenNLP builds its
+command line before it imports plugins. But it looks up the names replaced here at every call.
 
-What is replaced only while an archive is loaded stands with the loading:
+Two modules replace functions only while an archive is loaded:
 
 - `archives/load.py`: `archival.extracted_archive`, which unpacks without checks, and
   `nn.util.read_state_dict`, which opens the weights again.
 - `archives/configs.py`: `Registrable.resolve_class_name`, which imports any class by its path, and
   `common.util.spacy_download`, which installs spaCy models.
 
-`training/moving_average.py` gives methods to single moving averages, not to their class.
+`training/moving_average.py` replaces methods of single moving averages.
 """
 
 import logging
@@ -52,7 +51,7 @@ from elmo_plugin.util.files import expanded
 
 logger = logging.getLogger(__name__)
 
-# What is called by its replacement.
+# The originals, which their replacements call.
 _train_model = allennlp_train.train_model
 _archive_model = allennlp_train.archive_model
 _find_learning_rate_model = allennlp_find_learning_rate.find_learning_rate_model
@@ -78,7 +77,7 @@ def train_model(
 def archive_model(serialization_dir: Union[str, PathLike], *args: Any, **kwargs: Any) -> str:
     archive = Path(serialization_dir, "model.tar.gz")
     logger.info("archiving weights and vocabulary to %s", archive)
-    # In a folder, because the name of the file becomes part of its header.
+    # Written to a folder of its own, because the gzip header contains the file name.
     with (
         atomic_write(archive) as unfinished,
         TemporaryDirectory(unfinished_suffix(), "archive-", serialization_dir) as folder,
@@ -105,7 +104,7 @@ def find_learning_rate_model(params: Params, *args: Any, **kwargs: Any) -> None:
 
 def get_predictor(args: Namespace) -> Predictor:
     _check_batch_size(args.batch_size)
-    # Only a corpus is subject to the limits of the archive's reader; lines of JSON are not.
+    # The limits of the archive's reader apply to a corpus, not to lines of JSON.
     allennlp_predict.load_archive = partial(load_archive, every_instance=args.use_dataset_reader)
     args.output_file = args.output_file and str(expanded(args.output_file))
     return _get_predictor(args)
@@ -161,9 +160,9 @@ def _check_regexes(setting: str, regexes: Iterable[str], names: Sequence[str]) -
             )
 
 
-# Treats its own class specially. Our core cannot import it, since it works without AllenNLP.
+# Handles only its own class. Our core works without AllenNLP, so it cannot import that class.
 errors.ConfigurationError.__bases__ = (checks.ConfigurationError,)
-# Warns that the name should end in "labels", but then a genre could not be unknown.
+# Warns that the namespace should end in "labels"; but such a namespace has no unknown entry.
 LabelField._already_warned_namespaces.add(GENRES)
 
 # `train` would train a model in each process of `torchrun`; they train one together.

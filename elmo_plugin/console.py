@@ -1,9 +1,7 @@
 """
-Reduces the output of the `allennlp` command to the model's type, the paths of the corpora, progress
-bars with metrics, results, warnings that a user can act on, and one sentence per error. The
-full log of a training run is in its `out.log`.
-
-If the environment variable `ALLENNLP_DEBUG` or `ALLENNLP_LOG_LEVEL` is set, nothing is hidden.
+Reduces the output of `allennlp` to what a user needs: the model's type, the paths of the corpora,
+progress bars with metrics, results, warnings to act on, and one sentence per error. A training run
+writes its full log to `out.log`. `ALLENNLP_DEBUG` or `ALLENNLP_LOG_LEVEL` shows everything.
 """
 
 import json
@@ -19,7 +17,7 @@ from typing import Optional, Type
 
 from elmo_plugin.util.errors import INTERRUPTED, is_interruption, jsonnet_message
 
-# The messages to show: their loggers, and how they begin.
+# Messages to show: the logger, and how they begin.
 _SHOWN = (
     ("allennlp.commands.find_learning_rate", ("Saving",)),
     ("allennlp.commands.test_install", ("",)),
@@ -39,14 +37,14 @@ _HIDDEN_WARNINGS = (
 )
 # Libraries whose `UserWarning`s a user cannot act on.
 _NOISY_MODULES = r"(allennlp|fairscale|spacy|torch\.(?!cuda)|torchvision|transformers)"
-# Loggers of ours whose messages are repeated in each epoch or for each model that is built.
+# Our loggers that repeat their messages in each epoch or for each model.
 _HIDDEN_INFORMATION = (
     "elmo_plugin.elmo.cache.layer_cache",
     "elmo_plugin.modules.token_embedders.word_vectors",
 )
 _SINGLE_LABEL = re.compile(r"(precision|recall|f1-measure)-(?!overall)")
 
-# Exceptions by name, because those of other processes arrive as text.
+# By name, because errors of other processes arrive as text.
 _USER_ERRORS = {"ConfigurationError", "OSError", "FileNotFoundError", "PermissionError"}
 _USER_ERRORS |= {"IsADirectoryError", "NotADirectoryError", "UnicodeDecodeError"}
 _LOCATION = re.compile(r"[^\n]*:\d+: ")
@@ -54,10 +52,7 @@ _LAST_OF_TRACEBACK = re.compile(r"^\s*(?:\w+\.)*(\w+(?:Error|Exception)): ", re.
 
 
 def quieten_command() -> None:
-    """
-    Configures logging, warnings and uncaught exceptions, if this process is the command `allennlp`
-    or one of its workers, and the user has not set another log level.
-    """
+    """Configures the console of `allennlp` and its workers, unless the user has set a log level."""
     program = Path(sys.argv[0])
     is_command = program.stem == "allennlp" or program.parts[-2:] == ("allennlp", "__main__.py")
     is_log_level_set = os.environ.get("ALLENNLP_DEBUG") or os.environ.get("ALLENNLP_LOG_LEVEL")
@@ -73,9 +68,8 @@ def quieten_command() -> None:
 
 def explanation(error: BaseException) -> Optional[str]:
     """
-    One line for an uncaught exception that a user can cause, in this process or a worker: wrong
-    settings or files, a malformed corpus, invalid jsonnet, an interruption. `None` for errors that
-    need their traceback.
+    One line for an error that a user can cause, here or in a worker: wrong settings or files, a
+    malformed corpus, invalid jsonnet, an interruption. `None` if the error needs its traceback.
     """
     if is_interruption(error):
         return "stopped"
@@ -93,7 +87,7 @@ def explanation(error: BaseException) -> Optional[str]:
 def _begins_with_location(message: str) -> bool:
     """True if a message begins with `file:` or `file:line:`."""
     name = message.partition(": ")[0]
-    # Of `(archive.zip)#member` the archive; a file may be there with `.gz` only.
+    # `(archive.zip)#member` names a member of an archive; a file may exist with `.gz` only.
     path = name.lstrip("(").partition(")#")[0]
     return (
         bool(_LOCATION.match(message))
@@ -113,9 +107,8 @@ def _configure_console() -> None:
 
 class _Reconfigurer(logging.Handler):
     """
-    When training starts, AllenNLP replaces the handlers of the root logger and `sys.excepthook`.
-    This handler of the logger `allennlp` runs before those of the root logger, so it can configure
-    the new ones before they print their first record.
+    Configures the console again when AllenNLP, at the start of training, replaces the handlers of
+    the root logger and `sys.excepthook`. Handlers of the logger `allennlp` run before the new ones.
     """
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -143,7 +136,7 @@ class _ConsoleFormatter(logging.Formatter):
 
 
 def _hint(error: BaseException) -> str:
-    """How to see where an error of the operating system arose, unless our own code raised it."""
+    """How to find the origin of an operating system error that our own code did not raise."""
     frames = traceback_module.extract_tb(error.__traceback__)
     is_ours = bool(frames) and Path(frames[-1].filename).is_relative_to(Path(__file__).parent)
     if is_ours or not isinstance(error, OSError):
@@ -175,7 +168,7 @@ def _is_worth_showing(record: logging.LogRecord) -> bool:
 
 
 def _without_details(message: str) -> str:
-    """One line of metrics: none of single labels; after training, those of best epoch and test."""
+    """The metrics on one line, without single labels; after training, best epoch and test only."""
     if not message.startswith("Metrics: "):
         return message
     metrics = json.loads(message.removeprefix("Metrics: "))

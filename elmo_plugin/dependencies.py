@@ -1,9 +1,8 @@
 """
-Names packages that are missing or of the wrong version, before they cause an error deep inside
-AllenNLP.
+Reports missing packages and wrong versions before they cause an error deep inside AllenNLP.
 
-AllenNLP 2.10.1 must be installed without its own requirements, which are too old. A later `pip
-install` may therefore replace a package that AllenNLP imports by a version it cannot work with.
+AllenNLP 2.10.1 is installed without its own requirements, which are too old. A later `pip install`
+may therefore replace one of its dependencies with a version that it cannot use.
 """
 
 import platform
@@ -27,14 +26,9 @@ ALLENNLP = Requirement("allennlp==2.10.1")
 
 def check_dependencies() -> None:
     """
-    Compares the installed versions with the declared ones, those of the extra `allennlp` included;
-    imports none of the packages.
-
-    # Raises
-
-    `ImportError`
-        If a package is missing or its version does not fit: a sentence for each, with what was
-        expected and what was found, and the commands that install what fits.
+    Compares the installed versions with the declared ones, including the extra `allennlp`, and
+    imports none of the packages. Raises `ImportError` with what was expected, what was found, and
+    the commands that correct it.
     """
     declared = _declared_requirements()
     problems = {requirement: _version_problem(requirement) for requirement in declared}
@@ -51,9 +45,9 @@ def check_dependencies() -> None:
 
 
 def _declared_requirements() -> List[Requirement]:
-    """From the checkout's pyproject.toml, if there is one: what pip has recorded may be older."""
+    """Reads the checkout's pyproject.toml if there is one: pip's record may be older."""
     checkout = Path(__file__).resolve().parent.parent
-    # Badly made wheels of other packages write a setup.py into site-packages.
+    # Not recognised by its setup.py, which badly made wheels also write into site-packages.
     if (checkout / "constraints.txt").is_file():
         settings = tomllib.loads((checkout / "pyproject.toml").read_text(encoding="utf-8"))
         project = settings["project"]
@@ -63,7 +57,7 @@ def _declared_requirements() -> List[Requirement]:
             lines = metadata.requires("elmo-plugin") or []
         except metadata.PackageNotFoundError:
             lines = []
-    # A marker says which extra a requirement belongs to.
+    # The marker of a requirement names its extra.
     parsed = [Requirement(line) for line in lines]
     extra = {"extra": "allennlp"}
     needed = [each for each in parsed if each.marker is None or each.marker.evaluate(extra)]
@@ -106,7 +100,7 @@ def _is_cpu_build(version: str) -> bool:
 
 
 def _has_cuda_default() -> bool:
-    """True if a version without a suffix such as `+cpu` is a build for CUDA on this machine."""
+    """True if a version without a suffix such as `+cpu` is built for CUDA on this machine."""
     return platform.system() == "Linux" and platform.machine() == "x86_64"
 
 

@@ -1,6 +1,6 @@
 """
-The environment variables that name corpora, biLM, word vectors and cache; docs/data.md explains
-them. An empty value counts as not set, except where that page says otherwise.
+The environment variables for corpora, biLM, word vectors and cache, described in docs/data.md. An
+empty value counts as not set, unless that page says otherwise.
 """
 
 import os
@@ -22,7 +22,7 @@ DEFAULTS: Dict[str, str] = {
     "ELMO_WIDE": "fixtures/corpora/glove/vectors.100d.txt.gz",
 }
 _BILM = ("ELMO_OPTIONS", "ELMO_WEIGHTS")
-# What `set_defaults` has set.
+# Set by `set_defaults`.
 _FILLED: Dict[str, str] = {}
 # Have a default only if ELMO_GLOVE has its default.
 _OF_GLOVE = ("ELMO_COVE", "ELMO_WIDE")
@@ -32,24 +32,17 @@ _MAY_BE_EMPTY = ("ELMO_GLOVE", "ELMO_TURIAN", "ELMO_CACHE")
 
 
 def setting(name: str) -> str:
-    """
-    The value of a variable, or its default; a default file is given as an absolute path.
-
-    # Parameters
-
-    name : `str`
-        A key of `DEFAULTS`, `ELMO_TURIAN`, `ELMO_CACHE` or `ELMO_SEED`.
-    """
+    """The value or default of one of our variables; a default file is an absolute path."""
     value = os.environ.get(name)
     if name in _BILM and value == _FILLED.get(name):
-        # Set by `set_defaults`, perhaps before the other one was set by the user.
+        # `set_defaults` set it, perhaps before the user set the other one.
         value = None
     if value or (value is not None and name in _MAY_BE_EMPTY):
         return value
     if name in _OF_GLOVE and setting("ELMO_GLOVE") != str(shipped(DEFAULTS["ELMO_GLOVE"])):
         return ""
     if name in _BILM and any(os.environ.get(n) not in ("", None, _FILLED.get(n)) for n in _BILM):
-        # The other file is of another biLM than the default one, see `bilm_files`.
+        # The user set the other file, which belongs to another biLM than the default.
         return ""
     if name in DEFAULTS:
         return str(shipped(DEFAULTS[name]))
@@ -61,12 +54,8 @@ def bilm_files(
     weight_file: Optional[Union[str, PathLike]] = None,
 ) -> Tuple[Union[str, PathLike], Union[str, PathLike]]:
     """
-    The two files of a biLM: those given, else `ELMO_OPTIONS` and `ELMO_WEIGHTS`, else the defaults.
-
-    # Raises
-
-    `ConfigurationError`
-        If there is only one, which the other file of another biLM would make a wrong model.
+    The options and weights of a biLM: the given files, else `ELMO_OPTIONS` and `ELMO_WEIGHTS`, else
+    the defaults. Raises `ConfigurationError` for one file alone: no default fits it.
     """
     if not options_file and not weight_file:
         options_file, weight_file = setting("ELMO_OPTIONS"), setting("ELMO_WEIGHTS")
@@ -81,9 +70,8 @@ def bilm_files(
 
 def set_defaults() -> None:
     """
-    Sets each variable that is not set to its default.
-
-    To be called before AllenNLP evaluates an experiment, so that `std.extVar` finds them all.
+    Gives unset variables their defaults, and sets `NAME_DIM` and `NAME_CASED` of word vectors. Must
+    run before AllenNLP evaluates an experiment, whose `std.extVar` needs them all.
     """
     names = (*DEFAULTS, "ELMO_TURIAN", "ELMO_CACHE", "ELMO_SEED")
     values = {name: setting(name) for name in names}
@@ -106,8 +94,8 @@ def _default_cache() -> str:
 
 def _first_lines(path: str, number: int = 1000) -> List[str]:
     """
-    The first lines of a local file of word vectors, compressed or not. Empty if it cannot be read:
-    the embedder that needs the vectors raises the error.
+    The first lines of a local file of word vectors. Empty if it cannot be read: the embedder that
+    needs the vectors raises the error.
     """
     if "://" in path:
         # Importing the plugin must not download a file.

@@ -1,15 +1,13 @@
 """
-What AllenNLP imports: registers everything that an experiment names, and gives the environment
-variables of the experiments their defaults.
-
-Name this module in `.allennlp_plugins` or `~/.allennlp/plugins`.
+The module that AllenNLP imports, if `.allennlp_plugins` or `~/.allennlp/plugins` names it.
+Registers all types that experiments name, and gives their environment variables their defaults.
 """
 
 from elmo_plugin.console import quieten_command
 from elmo_plugin.dependencies import check_dependencies
 from elmo_plugin.environment import set_defaults
 
-# A dependency of the wrong version fails deep inside AllenNLP's imports: name it first.
+# First, because a wrong version fails deep inside AllenNLP's imports.
 check_dependencies()
 quieten_command()
 set_defaults()

@@ -24,23 +24,15 @@ EXACTLY_ONE, AT_MOST_ONE = "exactly one", "at most one"
 
 
 def positional(metavar: str, help: str, **settings: Any) -> Any:
-    """A field for a positional argument. `settings` are those of `add_argument`."""
+    """A field for a positional argument. `settings` are passed to `add_argument`."""
     return field(metadata={"metavar": metavar, "help": help, **settings})
 
 
 def option(help: str, default: Any = None, group: str = "", **settings: Any) -> Any:
     """
-    A field for an option `--like-its-name`.
-
-    # Parameters
-
-    help : `str`
-        Says the default, too.
-    default : `Any`, optional (default = `None`)
-    group : `str`, optional (default = `""`)
-        A title to stand under, `EXACTLY_ONE` or `AT_MOST_ONE`.
-    settings : `Any`
-        `short`, another name such as `-s`, and those of `add_argument`.
+    A field for an option `--like-its-name`. `help` also says the default. `group` is a title,
+    `EXACTLY_ONE` or `AT_MOST_ONE`. `settings` are passed to `add_argument`, except `short`, another
+    name such as `-s`.
     """
     return field(default=default, metadata={"help": help, "group": group, **settings})
 
@@ -77,7 +69,7 @@ def add_arguments(parser: ArgumentParser, options: type) -> None:
 
 
 def read_options(options: Type[T], args: Namespace) -> T:
-    """What was parsed, as the dataclass that `add_arguments` declared."""
+    """The parsed arguments, as the dataclass that `add_arguments` declared."""
     values = {
         each.name: read_options(each.type, args)  # type: ignore[arg-type]
         if is_dataclass(each.type)
@@ -98,7 +90,7 @@ def _of_annotation(hint: Any) -> Dict[str, Any]:
 
 
 def whole_number(text: str, allowed: range, expected: str) -> int:
-    """For the `type` of an option."""
+    """Parses a number in `allowed`; for the `type` of an option."""
     if not text.isdecimal() or int(text) not in allowed:
         raise ArgumentTypeError(f"expected a whole number {expected}, found {text}")
     return int(text)
@@ -108,7 +100,6 @@ positive_number = partial(whole_number, allowed=range(1, 2**63), expected="above
 
 
 def decoding_errors_option() -> Any:
-    """The option `--decoding-errors` of the commands that read text."""
     return option(
         "bytes that are not UTF-8: stop and name their place, or read each as U+FFFD "
         "(default: strict)",
@@ -118,13 +109,12 @@ def decoding_errors_option() -> Any:
 
 
 def ray_option(task: str) -> Any:
-    """The option `--ray`; `task` says what its tasks do. `cpus_option` stands beside it."""
+    """The option `--ray`, next to `cpus_option`; `task` says what its tasks do."""
     help = f"{task} of Ray, on a cluster or (without ADDRESS) on this machine"
     return option(help, group="Ray", metavar="ADDRESS", nargs="?", const="")
 
 
 def cpus_option() -> Any:
-    """The option `--cpus`."""
     return option("CPU cores reserved for each Ray task (default: 1)", group="Ray")
 
 
@@ -145,7 +135,7 @@ def ray_mistakes(args: Any) -> Dict[str, bool]:
 
 
 def refuse(mistakes: Mapping[str, bool]) -> None:
-    """Raises `ConfigurationError` with the first of these sentences that is true."""
+    """Raises `ConfigurationError` with the first sentence whose value is true."""
     for sentence, is_made in mistakes.items():
         if is_made:
             raise ConfigurationError(sentence)

@@ -19,7 +19,7 @@ from elmo_plugin.util.text_files import DecodedPath, numbered_lines
 
 @dataclass(kw_only=True)
 class BilmArguments:
-    """The biLM. Files that were not named become those of the default when it is loaded."""
+    """The biLM. `load` sets the files that were not named to the default ones."""
 
     options_file: Optional[str] = option("options of the biLM, path or URL (default: ELMO_OPTIONS)")
     weight_file: Optional[str] = option("weights of the biLM, path or URL (default: ELMO_WEIGHTS)")
@@ -55,7 +55,7 @@ class TextBilmArguments(BilmArguments):
     batch_size: PositiveInt = option("sentences per batch (default: 64)", default=64)
 
     def words(self, decoding_errors: str) -> List[str]:
-        """Those of `--vocab-path`, without the counts that `elmo vocabulary` writes beside them."""
+        """The words of `--vocab-path`, without the counts that `elmo vocabulary` writes."""
         if self.vocab_path is None:
             return []
         lines = numbered_lines(DecodedPath(self.vocab_path, decoding_errors), newline="\n")
@@ -64,13 +64,8 @@ class TextBilmArguments(BilmArguments):
 
 def text_path(name: str) -> str:
     """
-    The path of an input file; that of standard input for `-`.
-
-    # Raises
-
-    `ConfigurationError`
-        If standard input is a file of which another program has read the beginning: opened by its
-        path, it would be read from its start.
+    The path of an input file; for `-`, of standard input. Refuses a file on standard input of which
+    another program has read the beginning: opened by its path, it would be read from its start.
     """
     if name != "-":
         return name
@@ -93,10 +88,7 @@ def counted(paths: Sequence[Union[str, os.PathLike]]) -> Optional[DigestedText]:
 
 @contextmanager
 def explained_limits(output: object, kept: str) -> Iterator[None]:
-    """
-    Raises an error that says what to do if the GPU is out of memory or the disk is full. `kept`
-    says where the finished part is.
-    """
+    """Turns errors of a full GPU or disk into `ConfigurationError`; `kept` says what is kept."""
     try:
         yield
     except torch.OutOfMemoryError as error:

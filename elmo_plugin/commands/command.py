@@ -31,7 +31,7 @@ _USER_ERRORS = (ConfigurationError, ValueError, OSError, ImportError)
 
 
 def prepare_parser(parser: ArgumentParser, name: str) -> None:
-    """Gives a parser the texts and arguments of a command, and runs the command as its `func`."""
+    """Gives a parser the help, the arguments and the `func` of a command."""
     command = import_module(f"elmo_plugin.commands.{name.replace('-', '_')}")
     parser.formatter_class = RawDescriptionHelpFormatter
     parser.description, example, rest = (command.__doc__ or "").partition("\nexample:\n")
@@ -46,7 +46,7 @@ def prepare_parser(parser: ArgumentParser, name: str) -> None:
 
 
 def check_not_input(output: PathLike, shards: Iterable[Any]) -> None:
-    """`ConfigurationError` if an output is one of the files that a command reads."""
+    """Raises `ConfigurationError` if an output is one of the files that a command reads."""
     # A shard at a URL is no local file.
     if os.path.exists(output):
         local = filter(os.path.exists, (str(shard).removeprefix("file://") for shard in shards))
@@ -60,7 +60,7 @@ def say(line: str) -> None:
 
 
 def _run(command: ModuleType, program: str, args: Namespace) -> None:
-    """Ends with one sentence and exit code 1 after a user's error, 130 after an interruption."""
+    """A user's error ends it with one sentence and exit code 1, an interruption with 130."""
     # SIGTERM raises KeyboardInterrupt, too.
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:

@@ -115,7 +115,6 @@ class Options:
     cpus: Optional[float] = cpus_option()
 
     def for_dump(self) -> DumpOptions:
-        """How vectors are written."""
         return DumpOptions(
             layers="all" if self.all else "top" if self.top else "average",
             dtype="float16" if self.half else "float32",
@@ -126,7 +125,7 @@ class Options:
         )
 
     def load(self) -> Bilm:
-        """The biLM with the words of `--vocab-path`."""
+        """The biLM, with the token layer of the words in `--vocab-path` precomputed."""
         return self.bilm.load(self.bilm.words(self.decoding_errors))
 
 

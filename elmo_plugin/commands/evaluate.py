@@ -25,11 +25,11 @@ class CheckedEvaluator:
         self, model: Model, data_loader: DataLoader, *settings: Any, **outputs: Any
     ) -> Dict[str, Any]:
         """
-        Raises `ConfigurationError` if there was no batch, or neither a loss nor a metric; files
-        that were not there before the call are then removed.
+        Raises `ConfigurationError` if there was no batch, or neither a loss nor a metric. Files
+        that the call has created are then removed.
         """
         new = [path for path in outputs.values() if path is not None and not os.path.exists(path)]
-        # An entry for each batch; a hook that returned a value would replace the model's output.
+        # One entry per batch. `None`, because any other value would replace the model's output.
         batches: List[None] = []
         handle = model.register_forward_hook(lambda *_: batches.append(None))
         try:

@@ -54,7 +54,7 @@ def run(args: Options) -> str:
 
 
 def _draw(mixes: List[LayerWeights], picture: Path) -> None:
-    """A heat map with a row for each mix, and a panel for each place, as figure 2 of the paper."""
+    """A heat map like figure 2 of the paper: a row per mix, a panel per place of ELMo."""
     positions = list(dict.fromkeys(mix.at for mix in mixes))
     heights = [sum(mix.at == at for mix in mixes) for at in positions]
     num_layers = max(len(mix.weights) for mix in mixes)

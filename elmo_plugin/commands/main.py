@@ -25,7 +25,7 @@ COMMANDS: Dict[str, str] = {
 
 
 def main(arguments: Optional[List[str]] = None) -> None:
-    """Runs one of `COMMANDS`. By default, `arguments` are those of the process."""
+    """Runs one of `COMMANDS`, by default with the arguments of the process."""
     arguments = sys.argv[1:] if arguments is None else arguments
     try:
         args = _parser(arguments).parse_args(arguments)

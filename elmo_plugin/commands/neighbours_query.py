@@ -123,7 +123,7 @@ def _marked(words: Sequence[str], position: int) -> str:
 
 
 def _excerpt(words: Sequence[str], position: int) -> str:
-    """In Markdown: the words around the marked one, which is bold."""
+    """The words around the marked one, which is bold, as Markdown."""
     start, end = max(0, position - _WORDS_AROUND), position + _WORDS_AROUND + 1
     shown = [_MARKDOWN.sub(r"\\\1", word) for word in words[start:end]]
     shown[position - start] = f"**{shown[position - start]}**"

@@ -14,7 +14,7 @@ from elmo_plugin.util.text_files import Source, numbered_lines
 
 # Compressed files that AllenNLP reads and `numbered_lines` does not.
 _OTHER_COMPRESSIONS = (".bz2", ".xz")
-# How errors of `TaskPredictor.load_line` begin.
+# The beginning of errors of `TaskPredictor.load_line`.
 _LINE = re.compile(r"^non-empty line \d+: ")
 
 

@@ -111,16 +111,9 @@ def run_probe(
     probe: Callable[[Any, Dict[str, str], Bilm, Path], Tuple[Dict[str, Any], str]],
 ) -> str:
     """
-    Runs a probe and writes `--json`. Returns the table.
-
-    # Parameters
-
-    args : `Any`
-        Options of a command, with `probe: ProbeArguments`.
-    folder, patterns
-        See `_corpus_files`.
-    probe : `Callable`
-        Gets `args`, the corpus files, the biLM and a folder for vectors; returns results and table.
+    Runs a probe, writes `--json` and returns the table. `args` has a field `probe: ProbeArguments`.
+    For `folder` and `patterns` see `_corpus_files`. `probe` gets `args`, the corpus files, the biLM
+    and a folder for vectors, and returns results and table.
     """
     options: ProbeArguments = args.probe
     if options.json is not None:
@@ -154,14 +147,9 @@ def run_probe(
 
 def _corpus_files(args: Any, folder: str, patterns: Mapping[str, str]) -> Dict[str, str]:
     """
-    The files of a corpus: those that the options name, or else those in a folder of `ELMO_DATA`.
-    `patterns` has for each option, `train` for `--train`, the name of its file in the folder.
-
-    # Raises
-
-    `ConfigurationError`
-        If only some of the options are given: files of two corpora would be mixed. If the folder
-        has no file, or several, for a pattern.
+    The files that the options name, or else files in `folder` of `ELMO_DATA`. `patterns` maps the
+    name of each option, such as `train`, to its file there. Refuses some options without the
+    others, which would mix two corpora.
     """
     given = {name: getattr(args, name.replace("-", "_")) for name in patterns}
     missing = [f"--{name}" for name in patterns if not given[name]]

@@ -101,7 +101,7 @@ def _probe(
 
 
 def _table(probe: SenseProbe, rows: List[_Row]) -> str:
-    """With a column for each test set and part of speech, and for all words."""
+    """One column per test set and part of speech, and one for all words."""
     corpora = [corpus for corpus, _ in probe.instances]
     found = dict.fromkeys(instance.lemma[1] for _, instance in probe.instances)
     known = [pos for pos in _PARTS_OF_SPEECH if pos in found]

@@ -24,7 +24,7 @@ from elmo_plugin.commands.arguments import option, positional, refuse
 from elmo_plugin.util.atomic_write import atomic_write, check_output
 from elmo_plugin.util.errors import ConfigurationError
 
-# Of the name of a picture; file systems take 255 bytes.
+# For the name of a picture; file systems allow 255 bytes.
 _MAX_NAME_LENGTH = 80
 
 
@@ -63,7 +63,7 @@ def run(args: Options) -> str:
 
 
 def _write_pictures(sections: List[Section], folder: Path) -> None:
-    """Names such as `tags_xpos-accuracy-on-test.svg`: the file of the numbers, and the caption."""
+    """Names a picture by its results file and caption: `tags_xpos-accuracy-on-test.svg`."""
     written: Set[str] = set()
     for section in sections:
         for figure in section.figures:
@@ -81,7 +81,7 @@ def _short_name(section: Section) -> str:
     source = Path(section.source).resolve()
     if source.suffix != ".json":
         return "models"
-    # The file of every study is called `results.json`; its folder has the name.
+    # Every study writes `results.json`; its folder has the name.
     return source.parent.name if source.stem == "results" else source.stem
 
 

@@ -98,7 +98,7 @@ def run(args: Options) -> str:
 
 
 def _opened(args: Options, settings: Dict[str, Any]) -> Any:
-    """A `ResumableText`, or without --output what prints; of pairs only a table is printed."""
+    """A `ResumableText`. Without --output, a stand-in that prints, but for --pairs does nothing."""
     if args.output is not None:
         return ResumableText(args.output, settings, args.force)
     commit = _do_nothing if args.pairs else _print
@@ -191,7 +191,7 @@ def _judge(
     file: Any,
     advance: Callable[[int], object],
 ) -> PairAccuracy:
-    """Judges the pairs after those that are done, with a commit for each group of batches."""
+    """Judges the pairs that are not done yet, with a commit after each group of batches."""
     accuracy = PairAccuracy(file.progress.get("counts"))
     first = file.progress.get("num_pairs", 0)
     advance(first)

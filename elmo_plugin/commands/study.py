@@ -123,7 +123,7 @@ def run(args: Options) -> str:
 
 
 def _results(args: Options, study: Optional[Study]) -> Results:
-    """The results in the folder, with those to reuse; without a study, of the runs known there."""
+    """Results in the folder and in --reuse. Without a study, for the runs known in the folder."""
     results = Results(args.serialization_dir / "results.json")
     if study is not None:
         command = ["allennlp", "elmo-study", args.study, "-s", str(args.serialization_dir)]
@@ -171,7 +171,7 @@ def _checked_runs(args: Options, study: Study, results: Results) -> List[Run]:
 
 
 def _train(args: Options, study: Study, runs: List[Run], results: Results) -> str:
-    """Trains and evaluates runs. Returns what is to be said about those that failed."""
+    """Trains and evaluates runs. Returns sentences about those that failed or lack the metric."""
     out = args.serialization_dir
     failed, unmeasured = [], []
     for number, (run, outcome) in enumerate(_outcomes(args, study, runs), start=1):
@@ -235,7 +235,7 @@ def _markdown(table: Table) -> str:
 
 
 def _tables_in(path: Path, study: str) -> List[str]:
-    """Which tables of a study a Markdown file has: its scores, its summary or both."""
+    """Which tables of a study a Markdown file has: scores, summary or both."""
     text = path.read_text(encoding="utf-8")
     kinds = [kind for kind in ("study", "summary") if f"<!-- {kind} {study} -->" in text]
     for kind in kinds:

@@ -11,7 +11,7 @@ from overrides import overrides
 from elmo_plugin.commands.command import prepare_parser
 from elmo_plugin.commands.main import COMMANDS
 
-# Sub-commands that are not commands of `elmo`, because they need AllenNLP.
+# Not commands of `elmo`, because they need AllenNLP.
 _ALLENNLP_COMMANDS = {"study": "train the experiments of a study, and compare them in tables"}
 # `allennlp elmo` was the name of this command in AllenNLP before 1.0.
 _OTHER_NAMES = {"embed": "elmo"}

@@ -45,7 +45,7 @@ def latex_table(head: Sequence[str], rows: Sequence[Sequence[str]], num_left: in
 
 
 def replace_tables(path: Path, begin: str, end: str, tables: str) -> None:
-    """Replaces what is between two lines of a Markdown file. For errors see `around_tables`."""
+    """Replaces the text between two lines of a Markdown file; errors as for `around_tables`."""
     before, after = around_tables(path, begin, end)
     with atomic_write(path) as unfinished:
         text = f"{before}{begin}\n\n{tables}\n\n{end}{after}"
@@ -54,12 +54,8 @@ def replace_tables(path: Path, begin: str, end: str, tables: str) -> None:
 
 def around_tables(path: Path, begin: str, end: str) -> Tuple[str, str]:
     """
-    What a Markdown file has before the line `begin` and after the line `end`.
-
-    # Raises
-
-    `ConfigurationError`
-        If the file does not have the line `begin` once and, before another comment, the line `end`.
+    The text of a Markdown file before the line `begin` and after the line `end`. Raises
+    `ConfigurationError` unless `begin` occurs once and `end` follows before another comment.
     """
     text = path.read_text(encoding="utf-8")
     pattern = re.compile(rf"{re.escape(begin)}\n(?:(?!<!-- ).)*?{re.escape(end)}", re.DOTALL)

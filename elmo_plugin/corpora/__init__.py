@@ -7,6 +7,6 @@ Readers of corpora: one module per format, from files to frozen dataclasses, wit
 | a word in columns | `columns.read_blocks` | `conll2003`, `conll2012`, `tagged_words` |
 | something else | `util.text_files.numbered_lines` | `sentence_per_line`, `squad`, `sst` |
 
-All of them rest on `numbered_lines`, which knows gzip, URLs and encodings. What they refuse is a
-`ValueError`, made by `util.errors.expect`: `FILE:LINE: expected …, found …`.
+All of them use `numbered_lines`, which handles gzip, URLs and encodings. For a malformed file they
+raise the `ValueError` of `util.errors.expect`: `FILE:LINE: expected …, found …`.
 """

@@ -45,25 +45,12 @@ def read_blocks(
     separators: str = " \t",
 ) -> Iterator[Rows]:
     """
-    Streams the sentences of a file (see `find_file`) as rows of cells. Empty lines, comments and
-    markers end a sentence.
-
-    # Parameters
-
-    markers : `Sequence[str]`, optional (default = `()`)
-        A line whose first cell is a marker is yielded separately, as one row with two cells: the
-        marker and the whole line.
-    comment : `Optional[str]`, optional (default = `"#"`)
-        The prefix of comment lines; `None` for formats without comments.
-    separators : `str`, optional (default = `" \\t"`)
-        The characters between cells.
-
-    # Raises
-
-    `ValueError`
-        See `numbered_lines`, or if the file holds no sentences.
+    Streams the sentences of a file as rows of cells. A sentence ends at an empty line, at a line
+    that begins with `comment` (`None`: the format has no comments), and at a line whose first cell
+    is one of `markers`. A marker line is yielded alone, as one row with two cells: the marker and
+    the whole line. Raises `ValueError` if the file has no sentences, and as `numbered_lines` does.
     """
-    # Not `str.split`, which also splits at Unicode's other white space.
+    # Not `str.split`, which also splits at other Unicode white space.
     cell = re.compile(f"[^{separators}]+")
     first_line = 0
     cells: List[List[str]] = []
@@ -86,5 +73,5 @@ def read_blocks(
 
 
 def is_cell(text: str) -> bool:
-    """Whether columns can hold a text."""
+    """True if a text can be a cell."""
     return bool(text) and not _BLANK.search(text)

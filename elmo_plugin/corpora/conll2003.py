@@ -1,7 +1,7 @@
 """
-Named entities in the columns of the [CoNLL-2003 shared task](https://aclanthology.org/W03-0419/):
-one word per line, its tag in the last column. Chunks are in another column of such files, and in
-the last one in those of the [CoNLL-2000 shared task](https://aclanthology.org/W00-0726/).
+The columns of the [CoNLL-2003 shared task](https://aclanthology.org/W03-0419/): a word per line,
+its named entity tag in the last column, its chunk tag in another. In files of the
+[CoNLL-2000 shared task](https://aclanthology.org/W00-0726/), the chunk tag is in the last column.
 """
 
 import re
@@ -18,30 +18,19 @@ _TAG = re.compile(r"O|[BIESLU]-.+")
 
 @dataclass(frozen=True)
 class Sentence:
-    """Words with their tags."""
-
     #: True if a `-DOCSTART-` line precedes the sentence.
     is_document_start: bool
     words: Tuple[str, ...]
-    #: As in the file; empty if the file has no tags.
+    #: Unchanged; empty if the file has no tags.
     tags: Tuple[str, ...]
 
 
 def read_sentences(path: FilePath, tag_column: Optional[int] = None) -> Iterator[Sentence]:
     """
-    Streams the sentences of a file (see `find_file`). A line holds a word in the first column and
-    its tag in another, or only a word. See `tags_to_spans` for the tagging schemes.
-
-    # Parameters
-
-    tag_column : `Optional[int]`, optional (default = `None`)
-        The column of the tags, counted from 1. Default: the last one.
-
-    # Raises
-
-    `ValueError`
-        If a line has an invalid tag, no such column, or another number of columns than the first
-        line, and as `read_blocks` does; the message names file and line.
+    Streams the sentences of a file. A line has a word in the first column and perhaps a tag in
+    `tag_column`, which counts from 1 and is by default the last. `tags_to_spans` names the tagging
+    schemes. Raises `ValueError`, with file and line, if a line has an invalid tag, no such column,
+    or another number of columns than the first line, and as `read_blocks` does.
     """
     is_document_start, width = False, 0
     for rows in read_blocks(path, markers=(DOCUMENT_START,), comment=None):
@@ -75,11 +64,10 @@ def format_sentence(
     is_document_start: bool = False,
 ) -> str:
     """
-    Writes a sentence as `conlleval` reads it: one line per word, with its gold tag (if given) and
-    its predicted tag. The last line is empty. For the words see `check_word`.
-
-    With `is_document_start`, a `-DOCSTART-` line comes first. `conlleval` counts it as a correct
-    tag, which slightly changes its accuracy and no other score.
+    Writes a sentence as `conlleval` reads it: per word a line with the word, its gold tag (if
+    given) and its predicted tag. The last line is empty. For the words see `check_word`. With
+    `is_document_start`, a `-DOCSTART-` line comes first. `conlleval` counts it as a correct tag,
+    which slightly changes its accuracy and no other score.
     """
     columns = [words, predicted] if gold is None else [words, gold, predicted]
     for word in words:

@@ -11,16 +11,11 @@ _KINDS = {str: "a string", list: "a list", int: "an integer"}
 
 def read_objects(path: FilePath) -> Iterator[Tuple[str, Dict[str, Any]]]:
     """
-    Yields the `file:line` and the object of each line, see `numbered_lines`. Empty lines are
-    skipped.
-
-    # Raises
-
-    `ValueError`
-        If a line is not a JSON object or not UTF-8, or the file holds no objects.
+    Yields `file:line` and object of each line that is not empty. Raises `ValueError` if a line is
+    not a JSON object or not UTF-8, or the file holds no objects.
     """
     is_empty = True
-    # Strings may contain Unicode's other line separators.
+    # Strings may contain other Unicode line separators.
     for number, line in numbered_lines(path, newline="\n"):
         if line.strip():
             is_empty = False
@@ -31,8 +26,8 @@ def read_objects(path: FilePath) -> Iterator[Tuple[str, Dict[str, Any]]]:
 
 def parse_object(text: str, location: str, example: str = "") -> Dict[str, Any]:
     """
-    The object that a text holds. A `ValueError` with `location` and the correct `example` if it is
-    not one JSON object, or a string holds half of an escaped character, which is not UTF-8.
+    The object that a text holds. Raises `ValueError`, with `location` and a correct `example`, if
+    it is not one JSON object, or a string contains half of a surrogate pair, which is not UTF-8.
     """
     found, reason = None, ""
     try:
@@ -54,8 +49,8 @@ def field(
     fields: Any, key: str, kind: type, location: str, example: str = "", expected: str = ""
 ) -> Any:
     """
-    The value of a field of an object; a `ValueError` if there is none, or it is not of its `kind`
-    (`str`, `list` or `int`). The other parameters are for the message; `expected` names the value.
+    The value of a field. Raises `ValueError` if there is none or it is not of its `kind` (`str`,
+    `list` or `int`). The other parameters are for the message; `expected` describes the value.
     """
     is_object = isinstance(fields, dict)
     value = fields.get(key) if is_object else None

@@ -19,13 +19,13 @@ _NAMES = ("UID", "linguistics_term", "field", "pairID")
 class MinimalPair:
     """Two sentences that differ in one point, which makes one of them wrong."""
 
-    #: Their words.
+    #: The words.
     good: Tuple[str, ...]
     bad: Tuple[str, ...]
-    #: The set to which the pair belongs; by default the name of its file.
+    #: The set of the pair; by default, the name of its file.
     uid: str
-    #: What the set tests, and the part of grammar to which that belongs: `linguistics_term` and
-    #: `field` in the file, empty if they are absent.
+    #: What the set tests, and its part of grammar: `linguistics_term` and `field` in the file, or
+    #: empty.
     phenomenon: str = ""
     field: str = ""
     #: `pairID` in the file, empty if it is absent.
@@ -34,10 +34,9 @@ class MinimalPair:
 
 def read_minimal_pairs(path: FilePath) -> Iterator[MinimalPair]:
     """
-    Streams the pairs of a file, split into words by `treebank_words`. Each line is an object with
-    `sentence_good` and `sentence_bad`, which have words and differ, and optionally `UID`,
-    `linguistics_term`, `field` and `pairID`, all of them strings; otherwise, a `ValueError` names
-    file and line.
+    Streams the pairs of a file, split into words by `treebank_words`. Each line has the strings
+    `sentence_good` and `sentence_bad`, which differ, and perhaps `UID`, `linguistics_term`, `field`
+    and `pairID`. Any other line raises `ValueError` with file and line.
     """
     name = os.path.basename(os.fspath(path)).split(".")[0]
     for location, found in read_objects(path):

@@ -7,7 +7,7 @@ from elmo_plugin.util.text_files import FilePath, numbered_lines
 
 
 class WordCounts(NamedTuple):
-    """The count of each word, and the number of non-empty sentences."""
+    """The count of each word, and the number of sentences that are not empty."""
 
     words: Counter
     num_sentences: int
@@ -15,9 +15,8 @@ class WordCounts(NamedTuple):
 
 def read_sentences(path: FilePath) -> Iterator[Tuple[int, Tuple[str, ...]]]:
     """
-    Streams the number and the words of each line, split at any white space. Every line is a
-    sentence, an empty one has no words, and only a line feed ends a line. Memory grows with the
-    longest line. For file and exceptions see `numbered_lines`.
+    Streams number and words of each line, split at any white space. Only a line feed ends a line;
+    an empty line is a sentence without words. RAM and exceptions are as for `numbered_lines`.
     """
     # Universal newlines would end a sentence at a lone carriage return.
     for line_number, line in numbered_lines(path, newline="\n"):
@@ -29,14 +28,8 @@ def count_words(
     on_progress: Callable[[int], object] = lambda num_lines: None,
 ) -> WordCounts:
     """
-    Counts the words of texts, see `read_sentences`. Memory grows with the number of distinct words
-    and the longest line.
-
-    # Parameters
-
-    paths : `Iterable[FilePath]`
-    on_progress : `Callable[[int], object]`
-        Called after each line with the number of lines since the last call, which is 1.
+    Counts the words of texts (see `read_sentences`). Calls `on_progress` with 1 after each line.
+    RAM grows with the number of distinct words and the longest line.
     """
     words: Counter = Counter()
     num_sentences = 0

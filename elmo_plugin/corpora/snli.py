@@ -22,7 +22,7 @@ _EXAMPLE = '{"gold_label": "neutral", "sentence1": "A dog runs.", "sentence2": "
 class Pair:
     """A premise and a hypothesis."""
 
-    #: Their words; empty if the sentence is empty.
+    #: The words; empty if the sentence is empty.
     premise: Tuple[str, ...]
     hypothesis: Tuple[str, ...]
     #: One of `LABELS`, if it is known.
@@ -32,14 +32,10 @@ class Pair:
 
 def read_pairs(path: FilePath) -> Iterator[Pair]:
     """
-    Streams the pairs of a file. Each line has `sentence1` and `sentence2`, and optionally
-    `sentence1_binary_parse`, `sentence2_binary_parse` and `pairID`. Either all lines have a
-    `gold_label` or none. Pairs without a majority label are skipped, and their number is logged.
-
-    # Raises
-
-    `ValueError`
-        If a line lacks a sentence or label, or has an unknown one; or if no pair has a majority.
+    Streams the pairs of a file. Each line has `sentence1` and `sentence2`, and perhaps `pairID` and
+    the parses `sentence1_binary_parse` and `sentence2_binary_parse`. All lines have a `gold_label`
+    or none has. Pairs without a majority label are skipped, and their number is logged. Raises
+    `ValueError` if a line lacks a sentence or label, a label is unknown, or no pair has a majority.
     """
     num_pairs = num_left_out = 0
     is_labelled = False
@@ -76,8 +72,8 @@ def _label(fields: Dict[str, Any], location: str, is_expected: bool) -> Optional
 
 def words_of_sentence(fields: Dict[str, Any], location: str, key: str) -> Tuple[str, ...]:
     """
-    The words of the sentence `sentence1` or `sentence2` of a line: those of its parse, or by
-    `treebank_words` without one. A `ValueError` with the location if there is no such sentence.
+    The words of `sentence1` or `sentence2` of a line: the words of its parse, or else its text
+    split by `treebank_words`. Raises `ValueError` with the location if there is no such sentence.
     """
     parse = fields.get(f"{key}_binary_parse")
     if isinstance(parse, str) and parse.strip():

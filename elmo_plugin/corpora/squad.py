@@ -17,17 +17,15 @@ _field = partial(field, example=_LAYOUT)
 
 @dataclass(frozen=True)
 class Answer:
-    """An answer to a question: a span of the paragraph."""
+    """An answer: a span of the paragraph."""
 
     text: str
-    #: The character offset of the answer in the paragraph.
+    #: The character offset in the paragraph.
     start: int
 
 
 @dataclass(frozen=True)
 class Question:
-    """A question on a paragraph."""
-
     question_id: str
     text: str
     #: One per annotator; empty if the file has no answers.
@@ -44,15 +42,9 @@ class Paragraph:
 
 def read_paragraphs(path: FilePath) -> Iterator[Paragraph]:
     """
-    Yields the paragraphs of a file (see `find_file`) in the layout of SQuAD 1.1. Either all
-    questions have answers or none.
-
-    # Raises
-
-    `ValueError`
-        If the file is not of this layout, a text is empty, an answer is not at its offset, an id
-        comes twice, only some questions have answers, or one is impossible, as in SQuAD 2.0. The
-        message names article, paragraph and question.
+    Yields the paragraphs of a file in the layout of SQuAD 1.1. Raises `ValueError`, with article,
+    paragraph and question, if the layout is another, a text is empty, an answer is not at its
+    offset, an id is repeated, a question is impossible (SQuAD 2.0), or only some are answered.
     """
     text = "\n".join(line for _, line in numbered_lines(path, newline="\n"))
     whole = parse_object(text, str(path), _LAYOUT)
@@ -68,7 +60,7 @@ def read_paragraphs(path: FilePath) -> Iterator[Paragraph]:
 
 
 def _paragraphs(whole: Any, path: str) -> Iterator[Tuple[Dict[str, Any], str]]:
-    """The paragraphs with their location, for error messages."""
+    """Each paragraph with its location for error messages."""
     for number, article in enumerate(_field(whole, "data", list, path), start=1):
         location = f"{path}: article {number}"
         if isinstance(article, dict) and isinstance(article.get("title"), str):
@@ -81,7 +73,7 @@ def _paragraphs(whole: Any, path: str) -> Iterator[Tuple[Dict[str, Any], str]]:
 def _question(
     fields: Any, number: int, context: str, location: str, is_answered: Dict[str, bool]
 ) -> Question:
-    """A question; whether it has answers is added to what is known of those before it."""
+    """Reads a question, and adds to `is_answered` whether it has answers."""
     question_id = _text(fields, "id", f"{location}, question {number}")
     location = f"{location}, question {question_id}"
     text = _text(fields, "question", location)

@@ -18,7 +18,7 @@ _EXAMPLE = "(3 (2 A) (4 triumph))"
 class Phrase:
     """A labelled constituent."""
 
-    #: Positions of the first word, and of the word after the last.
+    #: Positions of the first word and of the word after the last.
     start: int
     end: int
     #: From 0 (very negative) to 4 (very positive).
@@ -31,14 +31,14 @@ class Tree:
 
     #: Without the treebank's escapes, see `plain_word`.
     words: Tuple[str, ...]
-    #: All constituents in the order of their opening brackets: the whole sentence is the first.
+    #: All constituents, in the order of their opening brackets. The first is the whole sentence.
     phrases: Tuple[Phrase, ...]
 
 
 def read_trees(path: FilePath) -> Iterator[Tree]:
     """
-    Streams the trees of a file (see `find_file`). Empty lines are skipped; memory grows with the
-    longest line. A `ValueError` names line and column of what is not exactly one tree.
+    Streams the trees of a file; empty lines are skipped. RAM grows with the longest line. Raises
+    `ValueError`, with line and column, if a line is not exactly one tree.
     """
     is_empty = True
     for line_number, line in numbered_lines(path):
@@ -49,7 +49,7 @@ def read_trees(path: FilePath) -> Iterator[Tree]:
 
 
 def _parsed(line: str, location: str) -> Tree:
-    """Uses a stack: trees may be deeper than Python's recursion limit."""
+    """Uses a stack: a tree may be deeper than Python's recursion limit."""
     words: List[str] = []
     # Start, end and label.
     phrases: List[List[int]] = []

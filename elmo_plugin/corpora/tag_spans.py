@@ -9,8 +9,6 @@ _LAST = ("E", "L", "S", "U", "O")
 
 @dataclass(frozen=True)
 class TagSpan:
-    """A labelled span of words."""
-
     #: Such as `PER`, `ORG`, `LOC` or `MISC` in CoNLL-2003.
     label: str
     #: Positions of the first and last word in the sentence.
@@ -20,14 +18,12 @@ class TagSpan:
 
 def tags_to_spans(tags: Sequence[str]) -> List[TagSpan]:
     """
-    Decodes the tags of a sentence, in any of IOB1, BIO (IOB2), BIOES and BIOUL; ill-formed
-    sequences are decoded as well.
+    Decodes the tags of a sentence in IOB1, BIO (IOB2), BIOES or BIOUL, even ill-formed ones.
 
-    `B`, `I` and `O` follow the rules of the scorer of CoNLL-2003, `conlleval`: a span starts at
-    `B`, and at an `I` after `O` or after another label; it ends before `O` and before the next
-    span. `S` and `E`, which `conlleval` does not know, follow
-    [seqeval](https://github.com/chakki-works/seqeval): a span also starts at `S`, and ends with
-    `S` or `E`. `U` and `L` of BIOUL are read as `S` and `E`.
+    `B`, `I` and `O` follow `conlleval`, the scorer of CoNLL-2003: a span starts at `B`, and at an
+    `I` after `O` or after another label. It ends before `O` and before the next span. `S` and `E`
+    follow [seqeval](https://github.com/chakki-works/seqeval): a span also starts at `S`, and ends
+    with `S` or `E`. `U` and `L` of BIOUL are read as `S` and `E`.
     """
     spans: List[TagSpan] = []
     before, label_before = "O", ""

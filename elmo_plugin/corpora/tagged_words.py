@@ -10,7 +10,7 @@ from elmo_plugin.util.errors import expect
 from elmo_plugin.util.text_files import FilePath
 
 _CONLLU = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
-# The columns of CoNLL-U that hold one label of a word.
+# Columns of CoNLL-U that hold one label per word.
 CONLLU_TAGS = ("upos", "xpos", "deprel")
 # The ids of a word, a range (2-3) and an empty node (8.1).
 _ID = re.compile(r"\d+([-.]\d+)?")
@@ -26,10 +26,10 @@ class TaggedSentence:
 
 def read_conllu(path: FilePath, tag: str = "upos") -> Iterator[TaggedSentence]:
     """
-    Streams the sentences of a file in the format of
-    [Universal Dependencies](https://universaldependencies.org/format.html). Only words are read:
-    lines of a range (`2-3`) and empty nodes (`8.1`) are skipped. The tag is one of `CONLLU_TAGS`.
-    A `ValueError` if a line is not CoNLL-U or its word has no such tag.
+    Streams the sentences of a file of
+    [Universal Dependencies](https://universaldependencies.org/format.html) with one of
+    `CONLLU_TAGS`. Skips ranges (`2-3`) and empty nodes (`8.1`). Raises `ValueError` if a line is
+    not CoNLL-U or its word has no such tag.
     """
     column = _CONLLU.index(tag)
     for rows in read_blocks(path, separators="\t"):
@@ -50,9 +50,9 @@ def read_conllu(path: FilePath, tag: str = "upos") -> Iterator[TaggedSentence]:
 
 def read_tag_columns(path: FilePath, word_column: int, tag_column: int) -> Iterator[TaggedSentence]:
     """
-    Streams the sentences of a file with one word per line, columns separated by spaces or tabs, and
-    an empty line between sentences. Lines that begin with `-DOCSTART-` are skipped. Columns are
-    counted from 1; negative numbers count from the right. A `ValueError` if one is not there.
+    Streams the sentences of a file with a word per line, columns between spaces or tabs, and an
+    empty line between sentences. Columns count from 1, or from the right from -1. Lines that begin
+    with `-DOCSTART-` are skipped. Raises `ValueError` if a column is not there.
     """
     expect(word_column and tag_column, "", "columns from 1, or from the right from -1", "column 0")
     # A word may begin with `#`.

@@ -1,7 +1,4 @@
-"""
-Splits raw text into words, and reads words as treebanks write them. The tokenizers need no trained
-model, but spaCy, and `treebank_words` also NLTK.
-"""
+"""Splits raw text into words by rules: needs spaCy, partly NLTK, and no trained model."""
 
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Sequence
@@ -27,9 +24,8 @@ _TREEBANK_ESCAPES = {
 
 def plain_word(word: str) -> str:
     """
-    The word without the escapes of the Penn Treebank and of parsers trained on it, as in the
-    vocabularies of word vectors and language models: plain brackets and quotes, and no backslash
-    before a slash or an asterisk.
+    Undoes the escapes of the Penn Treebank and of parsers trained on it: brackets, quotes, and a
+    backslash before `/` or `*`. The vocabularies of word vectors and biLMs have plain words.
     """
     return _TREEBANK_ESCAPES.get(word) or word.replace("\\/", "/").replace("\\*", "*")
 
@@ -63,21 +59,21 @@ def _sentencizer() -> Any:
 
 def tokenize_with_spacy(text: str, language: str = "en") -> List["Token"]:
     """
-    Tokens with their character offsets, by spaCy's rules for a language. Those for English split
-    hyphenated words, as in OntoNotes. A `ConfigurationError` for a code that spaCy does not know.
+    Tokens with character offsets, by spaCy's rules. The rules for English split hyphenated words,
+    as in OntoNotes. Raises `ConfigurationError` if spaCy does not know the code of the language.
     """
     return [token for token in _spacy(language)(text) if not token.is_space]
 
 
 def sentences_by_rules(document: "Doc") -> Iterator["Span"]:
-    """The sentences of a document by the rules of spaCy's `Sentencizer`, which it then has, too."""
+    """The sentences by the rules of spaCy's `Sentencizer`, which also marks them in `document`."""
     return _sentencizer()(document).sents
 
 
 def verb_positions(tokens: Sequence["Token"]) -> Optional[List[int]]:
     """
-    The positions of the verbs among tokens of a spaCy document: those whose `tag_` begins with
-    `VB`, or in a document without tags, whose `pos_` is `VERB` or `AUX`; `None` without both.
+    The positions of verbs: tokens whose `tag_` begins with `VB`, or, if the spaCy document has no
+    tags, whose `pos_` is `VERB` or `AUX`. `None` if it has neither.
     """
     if not tokens:
         return []
@@ -91,10 +87,10 @@ def verb_positions(tokens: Sequence["Token"]) -> Optional[List[int]]:
 
 def treebank_words(text: str) -> List[str]:
     """
-    Words by the rules of the Penn Treebank, as implemented by NLTK. Hyphenated words stay whole, as
-    in SNLI, SST, CoNLL-2003 and the training text of biLMs. Quotes and brackets are not escaped.
+    Words by NLTK's rules for the Penn Treebank. Hyphenated words stay whole, as in SNLI, SST,
+    CoNLL-2003 and the training text of biLMs. Quotes and brackets are not escaped.
     """
-    # NLTK splits off a full stop at the end of the text only.
+    # NLTK splits off a full stop only at the end of its input.
     sentences = sentences_by_rules(_spacy("en")(text))
     return [
         sentence.text[start:end]
@@ -107,8 +103,8 @@ def words_of_line(
     line: Dict[str, Any], location: str, text_key: str = "sentence", tokens_key: str = "tokens"
 ) -> List[str]:
     """
-    The words of an input line: its list of tokens, or else its text split by `treebank_words`. A
-    `ValueError` with the location if the line has neither of them, or no words.
+    The words of an input line: its list of tokens, or else its text split by `treebank_words`.
+    Raises `ValueError` with the location if it has neither, or no words.
     """
     words: Any = line.get(tokens_key)
     if tokens_key in line:

@@ -18,7 +18,7 @@ Lemma = Tuple[str, str]
 
 _LISTS = ("tokens", "lemmas", "pos", "senses")
 _XML, _KEYS = ".data.xml", ".gold.key.txt"
-# An id without the name of its test set: d000.s000
+# An id without the name of a test set: d000.s000
 _DOCUMENT = re.compile(r"d\d+(\.|$)")
 
 
@@ -35,10 +35,8 @@ class SenseInstance:
 
 @dataclass(frozen=True)
 class SenseSentence:
-    """A sentence with annotated tokens."""
-
-    #: The corpus or test set, `semeval2013`: the first part of the sentence's id, or of the name of
-    #: its file if ids do not contain it.
+    #: The corpus or test set, such as `semeval2013`: the first part of the sentence's id, or of the
+    #: file name if ids do not contain it.
     corpus: str
     #: A multi-word unit is one token, joined by `_`.
     tokens: Tuple[str, ...]
@@ -48,16 +46,12 @@ class SenseSentence:
 
 class SenseCorpus:
     """
-    The sentences of a file. The file is streamed anew each time the object is iterated.
+    The sentences of a file, which is streamed anew at each iteration.
 
-    It is either JSON lines, `{"id", "tokens", "lemmas", "pos", "senses"}` with four lists of equal
-    length, in which a sense is null, a key, or several keys separated by spaces; or `NAME.data.xml`
-    of the framework, whose keys are in `NAME.gold.key.txt` beside it.
-
-    # Raises
-
-    `ValueError`
-        While iterating, if a file is malformed, has no annotated words, or lacks a key.
+    The file is JSON lines, `{"id", "tokens", "lemmas", "pos", "senses"}` with four lists of equal
+    length, in which a sense is null, a key, or several keys between spaces. Or it is
+    `NAME.data.xml` of the framework, with the keys in `NAME.gold.key.txt` beside it. Iteration
+    raises `ValueError` if a file is malformed, has no annotated words, or lacks a key.
     """
 
     def __init__(self, path: FilePath) -> None:
@@ -76,13 +70,8 @@ def read_first_senses(
     path: FilePath, lemmas: Optional[Collection[Lemma]] = None
 ) -> Dict[Lemma, str]:
     """
-    The first WordNet sense of each lemma, or of each of `lemmas`, from a table with one
-    `lemma<TAB>POS<TAB>sense key` per line.
-
-    # Raises
-
-    `ValueError`
-        If a line does not have three cells; the message names file and line.
+    The first WordNet sense of each lemma, or of `lemmas` only, from a table with lines
+    `lemma<TAB>POS<TAB>sense key`. Raises `ValueError` with file and line if a line has other cells.
     """
     senses: Dict[Lemma, str] = {}
     for number, line in numbered_lines(path, newline="\n"):
@@ -137,7 +126,7 @@ def _read_xml(path: str) -> Iterator[SenseSentence]:
             tokens, instances = [], []
             element.clear()
         elif element.tag == "text":
-            # The text element still contains its sentences, which were only emptied.
+            # It still contains its sentences, which were only emptied.
             element.clear()
 
 

@@ -112,7 +112,7 @@ def serve(app: Any, host: str, port: int, on_start: Callable[[str], object]) -> 
         server.run(sockets=[listening])
     print("stopped.", file=sys.stderr, flush=True)
     # A normal exit waits for the models, and aborts the process in the middle of a batch.
-    os._exit(INTERRUPTED if signals[0] == signal.SIGINT else 0)
+    os._exit(INTERRUPTED if signal.SIGINT in signals[:1] else 0)
 
 
 class _InOrder(Dict[Any, None]):

@@ -10,21 +10,21 @@ from torch import distributed
 Number = TypeVar("Number", int, float)
 Value = TypeVar("Value")
 
-# Option of Linux's `prctl`: the signal that a process gets when its parent ends.
+# Option of Linux's `prctl` for the signal that a process gets when its parent ends.
 _PR_SET_PDEATHSIG = 1
-# Loaded here, because little may be done between fork and exec.
+# Loaded here, because a process should do little between fork and exec.
 _LIBC = ctypes.CDLL(None)
 
 
 def rank_and_world_size() -> Tuple[int, int]:
-    """The rank of this process and the number of processes."""
+    """Rank and number of processes; `(0, 1)` if `torch.distributed` is not in use."""
     if distributed.is_available() and distributed.is_initialized():
         return distributed.get_rank(), distributed.get_world_size()
     return 0, 1
 
 
 def gathered(value: Value) -> List[Value]:
-    """The values of all processes in the order of their ranks; each process has to call this."""
+    """The values of all processes, by rank. Each process has to call this."""
     _, world_size = rank_and_world_size()
     if world_size == 1:
         return [value]
@@ -34,7 +34,7 @@ def gathered(value: Value) -> List[Value]:
 
 
 def sum_over_processes(value: Number) -> Number:
-    """The sum of `value` over all processes, each of which has to call this."""
+    """The sum of `value` over all processes. Each process has to call this."""
     if rank_and_world_size() == (0, 1):
         return value
     device = "cuda" if distributed.get_backend() == "nccl" else "cpu"
@@ -46,8 +46,8 @@ def sum_over_processes(value: Number) -> Number:
 
 def threads_per_process(num_processes: int) -> int:
     """
-    The number of threads of each of several processes of this machine: an equal share of PyTorch's,
-    because more threads than cores are ten times as slow; all of them if `OMP_NUM_THREADS` is set.
+    An equal share of PyTorch's threads for each process of this machine: more threads than cores
+    are ten times as slow. If `OMP_NUM_THREADS` is set, each process gets all of them.
     """
     num_threads = torch.get_num_threads()
     if os.environ.get("OMP_NUM_THREADS"):
@@ -57,8 +57,8 @@ def threads_per_process(num_processes: int) -> int:
 
 def end_with_parent(parent: int, signal_number: int) -> None:
     """
-    The calling process gets the signal when the thread that started it ends, and exits if the
-    process `parent` has already ended.
+    Sends this process a signal when the thread that started it ends. Exits at once if the process
+    `parent` has already ended.
     """
     _LIBC.prctl(_PR_SET_PDEATHSIG, signal_number)
     if os.getppid() != parent:

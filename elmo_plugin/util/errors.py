@@ -1,4 +1,4 @@
-"""The errors for wrong settings and input, interruptions, and the messages of jsonnet."""
+"""Errors for wrong settings and input, interruptions, and messages of jsonnet."""
 
 import json
 import re
@@ -6,52 +6,40 @@ from typing import Any, Collection, Optional
 
 _JSONNET = re.compile(r"(?:RUNTIME|STATIC) ERROR: ([^\n]*)(?:\n\s*([^\t\n]+))?")
 
-#: The exit code of a command after Ctrl-C, as shells have it.
+#: Exit code after Ctrl-C, as in shells.
 INTERRUPTED = 130
 
 
 class _Error(Exception):
-    """
-    The base that `elmo_plugin.allennlp_patches` replaces by AllenNLP's class: Python does not
-    replace the base of a class whose base is `Exception` itself.
-    """
+    """Replaced by AllenNLP's class in `allennlp_patches`. Python cannot replace `Exception`."""
 
 
 class ConfigurationError(_Error):
     """
-    A setting, or a file named by a setting, is wrong. The message explains how to fix it.
-
-    Once `elmo_plugin.plugin` has been imported, a subclass of AllenNLP's class of this name.
+    A setting, or a file that a setting names, is wrong. The message says how to fix it. Importing
+    `elmo_plugin.plugin` makes this a subclass of AllenNLP's `ConfigurationError`.
     """
 
 
 def is_interruption(error: BaseException) -> bool:
-    """Whether an exception is an interruption, or what a library has made of one."""
+    """Whether an error is an interruption, or was raised while one was handled."""
     names = {kind.__name__ for kind in type(error).__mro__}
-    # By name, because `SigTermReceived` is AllenNLP's.
+    # By name, because AllenNLP defines `SigTermReceived`.
     if names & {"KeyboardInterrupt", "SigTermReceived"}:
         return True
     return error.__context__ is not None and is_interruption(error.__context__)
 
 
 def excerpt(text: str) -> str:
-    """At most 80 characters of a text, for error messages."""
+    """The text, cut to 80 characters for an error message."""
     text = text.strip()
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 def unexpected(location: object, expected: str, found: Any, advice: str = "") -> ValueError:
     """
-    The error of all readers of files.
-
-    # Parameters
-
-    location : `object`
-        `file:line`, or empty if the caller adds it.
-    expected, advice : `str`
-        What should stand there, and what the user should do.
-    found : `Any`
-        A string is shown as it is, other values as JSON.
+    The error of all readers of files: `LOCATION: expected …, found …. ADVICE`. `location` is
+    `file:line`, or empty if the caller adds it. `found` is shown as JSON if it is not a string.
     """
     shown = found if isinstance(found, str) else excerpt(json.dumps(found, ensure_ascii=False))
     sentence = f"{location}: " if location else ""
@@ -68,7 +56,7 @@ def expect(is_right: Any, location: object, expected: str, found: Any, advice: s
 def check_one_of(choices: Collection[str], **settings: Any) -> None:
     """Raises `ConfigurationError` if a setting is none of the `choices`."""
     for name, value in settings.items():
-        # A tuple: a value that cannot be hashed is none of them.
+        # A tuple, because a value may not be hashable.
         if value not in tuple(choices):
             raise ConfigurationError(
                 f"Expected `{name}` to be one of {', '.join(choices)}, found {value!r}."
@@ -83,17 +71,14 @@ def check_least(least: int, **settings: float) -> None:
 
 
 def check_dropout(**settings: float) -> None:
-    """Raises `ConfigurationError` if a rate of dropout is not from 0 to below 1."""
+    """Raises `ConfigurationError` if a rate is not from 0 to below 1."""
     for name, rate in settings.items():
         if not 0.0 <= rate < 1.0:
             raise ConfigurationError(f"Expected `{name}` from 0 to below 1, found {rate}.")
 
 
 def check_no_settings(owner: Any, unknown: Collection[str]) -> None:
-    """
-    Raises `ConfigurationError` if there are `unknown` settings of an object: AllenNLP does not
-    check those of a class whose constructor takes `**kwargs`.
-    """
+    """`ConfigurationError` for `unknown` settings. AllenNLP checks none if there is `**kwargs`."""
     if unknown:
         raise ConfigurationError(
             f"{type(owner).__name__} has no settings {sorted(unknown)}. Correct or remove them."
@@ -101,6 +86,6 @@ def check_no_settings(owner: Any, unknown: Collection[str]) -> None:
 
 
 def jsonnet_message(message: str) -> Optional[str]:
-    """What an error of jsonnet says, and where it arose, on one line; `None` for other errors."""
+    """Message and place of a jsonnet error, on one line; `None` for other errors."""
     found = _JSONNET.match(message)
     return found and found[1] + (f" ({found[2]})" if found[2] else "")

@@ -1,5 +1,3 @@
-"""Packages that need not be installed."""
-
 from importlib import import_module
 from typing import Any, Type
 
@@ -8,9 +6,9 @@ def optional_package(
     name: str, purpose: str, install: str = "", error: Type[Exception] = ImportError
 ) -> Any:
     """
-    Imports a module. If its package is missing, raises `error` with its name, the `purpose` that
-    needs it, and what to `install` with pip, by default the package; if it is installed but cannot
-    be imported, with the reason.
+    Imports a module, or raises `error`. Its message names the package, the `purpose` that needs it,
+    and what to `install` with pip (default: the package); or why an installed one cannot be
+    imported.
     """
     try:
         return import_module(name)

@@ -13,23 +13,22 @@ from elmo_plugin.util.files import local_path
 
 # A path or a URL.
 FilePath = Union[str, os.PathLike]
-# Or an open binary file: standard input, or a file within an archive.
+# Or an open binary file: standard input, or a member of an archive.
 Source = Union[FilePath, io.BufferedReader]
 
 # How bytes that are not UTF-8 are decoded; the built-in `open` has more.
 DECODING_ERRORS = ("strict", "replace")
 
 _GZIP_MAGIC = b"\x1f\x8b"
-# That of UTF-32 in the other order begins with that of UTF-16.
+# The little-endian mark of UTF-32 begins with the one of UTF-16.
 _OTHER_BYTE_ORDER_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE)
 
 
 @dataclass(frozen=True)
 class DecodedPath(os.PathLike):
     """
-    The path of a text, and how its bytes that are not UTF-8 are decoded: `strict`, as for any other
-    path, raises an error with their place; `replace` reads U+FFFD. A `ConfigurationError` for
-    another `decoding_errors`.
+    A path, and what to do with bytes that are not UTF-8: `replace` reads U+FFFD; `strict`, as for
+    other paths, raises an error with their place. Anything else is a `ConfigurationError`.
     """
 
     path: str
@@ -46,13 +45,8 @@ class DecodedPath(os.PathLike):
 
 def find_file(path: FilePath) -> str:
     """
-    The local file of a path or URL (see `local_path`): the path itself, the path with `.gz`
-    appended if only that exists, or the downloaded copy.
-
-    # Raises
-
-    `FileNotFoundError`
-        If neither local file exists.
+    The local file of a path or URL (see `local_path`): the path itself, or `PATH.gz` if only that
+    exists, or the downloaded copy. Raises `FileNotFoundError` if there is none.
     """
     path = os.fspath(path)
     if "://" in path:
@@ -69,35 +63,21 @@ def find_file(path: FilePath) -> str:
 
 def numbered_lines(path: Source, *, newline: Optional[str] = None) -> Iterator[Tuple[int, str]]:
     """
-    Streams the lines of a UTF-8 text file without their line ends; a byte order mark at its start
-    is dropped. Memory grows with the longest line.
+    Streams the number (from 1) and the text of each line of a UTF-8 file, plain or gzip. Line ends
+    and a byte order mark at the start are dropped. RAM grows with the longest line.
 
-    # Parameters
+    `path` is a path or URL (see `find_file`), a `DecodedPath`, or an open binary file such as
+    standard input, which is closed at the end. `newline` is as in `open`: `None` accepts every line
+    ending, `"\\n"` only that one.
 
-    path : `Source`
-        See `find_file` and `DecodedPath`; or an open binary file such as standard input, which is
-        closed at the end. Compression is detected by the first bytes.
-    newline : `Optional[str]`, optional (default = `None`)
-        As in the built-in `open`: `None` accepts every line ending, `"\\n"` only that one.
-
-    # Returns
-
-    `Iterator[Tuple[int, str]]`
-        The line number, counted from 1, and the text.
-
-    # Raises
-
-    `OSError`
-        If there is no such file, or it is a folder.
-    `ValueError`
-        If a line is not UTF-8, if the file begins with the byte order mark of UTF-16 or UTF-32, or
-        if a compressed file is damaged.
+    Raises `OSError` if there is no such file, or it is a folder, and `ValueError` if a line is not
+    UTF-8, the file begins with the mark of UTF-16 or UTF-32, or its gzip data is damaged.
     """
     errors = path.decoding_errors if isinstance(path, DecodedPath) else "strict"
     strict = errors == "strict"
     number = 0
-    # Text is decoded in blocks, so a strict decoder could not name the line. Instead, invalid bytes
-    # are decoded as lone surrogates, which never occur in valid UTF-8, and found line by line.
+    # A strict decoder could not name the line: it decodes in blocks. So invalid bytes become lone
+    # surrogates, which valid UTF-8 never contains, and each line is searched for them.
     try:
         with _open(path, newline, "surrogateescape" if strict else errors) as lines:
             for number, line in enumerate(lines, start=1):
@@ -130,7 +110,6 @@ def _open(path: Source, newline: Optional[str], errors: str) -> TextIO:
 
 
 def _name(path: Source) -> str:
-    """The name in error messages."""
     if not isinstance(path, io.BufferedReader):
         return os.fspath(path)
     # The name of a file that was opened by its descriptor is a number.

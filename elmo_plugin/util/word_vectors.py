@@ -9,8 +9,8 @@ import numpy
 from elmo_plugin.util.errors import expect, unexpected
 from elmo_plugin.util.text_files import find_file, numbered_lines
 
-#: Suffix of a namespace with one entry, the number of words that `WordVectors` trains. The files of
-#: a vocabulary have no other place for it. AllenNLP adds no unknown word to a namespace of tags.
+#: Suffix of a namespace with one entry: the number of words that `WordVectors` trains. Vocabulary
+#: files have no other place for it. AllenNLP adds no unknown word to a namespace of tags.
 NUM_TRAINED = "_num_trained_tags"
 
 Vectors = Dict[str, numpy.ndarray]
@@ -18,14 +18,9 @@ Vectors = Dict[str, numpy.ndarray]
 
 def vector_lines(path: str) -> Iterator[Tuple[str, str]]:
     """
-    Streams `file:line` and text of each line that is not empty. The path, or URL, is of text, gzip
-    or zip; a file within a larger zip is `(archive.zip)#file.txt`. A first line with the number of
-    words and the width is skipped.
-
-    # Raises
-
-    `ValueError`
-        If the file is empty or damaged; with file and line.
+    Streams `file:line` and text of each line that is not empty, except a first line with number of
+    words and width. `path` is a path or URL of text, gzip or zip; `(archive.zip)#file.txt` is a
+    member of a larger zip. Raises `ValueError`, with file and line, for an empty or damaged file.
     """
     is_empty = True
     for number, line in _lines(path):
@@ -44,27 +39,10 @@ def parse_vectors(
     max_others: int = 0,
 ) -> Tuple[Vectors, Vectors]:
     """
-    # Parameters
-
-    lines : `Iterable[Tuple[str, str]]`
-        See `vector_lines`.
-    words : `Container[str]`
-        The words whose vectors are wanted: RAM grows with their number, not with the file.
-    dim : `Optional[int]`, optional (default = `None`)
-        Width of a vector; by default that of the first one.
-    max_others : `int`, optional (default = `0`)
-        Number of other words to read, the first ones in the file.
-
-    # Returns
-
-    `Tuple[Vectors, Vectors]`
-        The float32 vectors of `words` that the file contains, and those of other words. If a word
-        occurs twice, the first vector is used.
-
-    # Raises
-
-    `ValueError`
-        If the first line, or a line that is wanted, is not a word and a vector of this width.
+    The float32 vectors of `words`, and of the first `max_others` other words. RAM grows with their
+    number, not with the file. If a word occurs twice, its first vector counts. `lines` are as from
+    `vector_lines`; `dim` is the width of a vector, by default of the first one. Raises `ValueError`
+    if the first line, or a line that is wanted, is not a word and a vector of this width.
     """
     found: Vectors = {}
     others: Vectors = {}
@@ -111,7 +89,7 @@ def _lines(path: str) -> Iterator[Tuple[int, str]]:
             with opened.open(names[0] if names else "") as file:
                 # `numbered_lines` needs `peek`. A `BufferedReader` reads from any binary file.
                 yield from numbered_lines(io.BufferedReader(cast(io.RawIOBase, file)), newline="\n")
-    # A damaged archive can cause any exception; that of a missing file has quotes.
+    # A damaged archive can cause any exception. The message for a missing member has quotes.
     except Exception as error:
         reason = str(error).strip('"') or type(error).__name__
         raise ValueError(

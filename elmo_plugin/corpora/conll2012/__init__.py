@@ -1,7 +1,4 @@
-"""
-The columns of the [CoNLL-2012 shared task](https://aclanthology.org/W12-4501/): predicates with
-their arguments, and coreference.
-"""
+"""The columns of the [CoNLL-2012 shared task](https://aclanthology.org/W12-4501/)."""
 
 from elmo_plugin.corpora.conll2012.coreference import (
     Document,

@@ -1,7 +1,4 @@
-"""
-`python -m elmo_plugin.corpora.conll2012 FILE` writes the propositions of a file in the format that
-the CoNLL-2005 scorer `srl-eval.pl` reads.
-"""
+"""Writes the propositions of a file in the format of the CoNLL-2005 scorer `srl-eval.pl`."""
 
 import argparse
 import sys
@@ -11,7 +8,6 @@ from elmo_plugin.corpora.conll2012 import Sentence, format_propositions, read_se
 
 
 def main(arguments: Optional[Sequence[str]] = None) -> None:
-    """Writes the gold propositions of a file to standard output."""
     parser = argparse.ArgumentParser(
         prog="python -m elmo_plugin.corpora.conll2012",
         description="Write the propositions of a CoNLL-2012 file in the format of srl-eval.pl. "

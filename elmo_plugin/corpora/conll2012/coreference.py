@@ -27,8 +27,6 @@ _EMPTY_COLUMNS = ("-", "*", "-", "-", "-", "-", "*")
 
 @dataclass(frozen=True)
 class Mention:
-    """A mention of an entity in a sentence."""
-
     #: Unique within a document part.
     cluster_id: int
     #: Positions of the first and last word in the sentence.
@@ -38,11 +36,9 @@ class Mention:
 
 @dataclass(frozen=True)
 class DocumentSentence:
-    """A sentence of a document."""
-
     #: The line of the first word, counted from 1.
     line_number: int
-    #: As in the file: brackets may be written `-LRB-`.
+    #: Not unescaped: brackets may be written `-LRB-`.
     words: Tuple[str, ...]
     #: One per word.
     speakers: Tuple[Optional[str], ...]
@@ -57,8 +53,8 @@ class Document:
     document_id: str
     #: 0 if the file has no part numbers.
     part: int
-    #: The line before the document, such as `#begin document (nw/1); part 000`. The reference
-    #: scorer matches predicted and gold documents by this line.
+    #: Such as `#begin document (nw/1); part 000`. The reference scorer matches predicted and gold
+    #: documents by this line.
     begin_line: str
     sentences: Tuple[DocumentSentence, ...]
     #: The file.
@@ -67,17 +63,11 @@ class Document:
 
 def read_documents(path: FilePath) -> Iterator[Document]:
     """
-    Streams the document parts of a corpus, see `read_rows`. Memory grows with the longest part.
-
-    Only words (column 4), speakers (column 10) and coreference (the last cell of a line that is not
-    empty) are read; other columns may hold anything. LitBank's files are read too: their last
-    column is empty at words outside of mentions, and empty cells hold `_`.
-
-    # Raises
-
-    `ValueError`
-        See `read_rows`; or if sentences are not between lines `#begin document` and `#end
-        document`.
+    Streams the document parts of a corpus (see `read_rows`). RAM grows with the longest part. Only
+    words (column 4), speakers (column 10) and coreference (the last cell of a line that is not
+    empty) are read. LitBank's files are read, too: their last column is empty outside of mentions,
+    and other empty cells hold `_`. Raises `ValueError` as `read_rows` does, and for sentences that
+    are not between lines `#begin document` and `#end document`.
     """
     begin: Optional[Rows] = None
     sentences: List[DocumentSentence] = []
@@ -111,7 +101,7 @@ def _begun(begin: Rows) -> Tuple[str, int, str]:
 def _sentence(rows: Rows) -> DocumentSentence:
     rows.check_width(MIN_COLUMNS, exactly=False)
     spans = bracket_spans(rows, -1, _brackets, _EMPTY, "(3, 3), (3), (3|5) or -")
-    # As in the reference scorer: mentions of one word first, the others in the order of the file.
+    # The reference scorer's order: at the same word, mentions of one word first, then file order.
     spans.sort(key=lambda span: (span.start, span.start < span.end, span.order))
     return DocumentSentence(
         line_number=rows.first_line,
@@ -122,7 +112,7 @@ def _sentence(rows: Rows) -> DocumentSentence:
 
 
 def _brackets(cell: str) -> Optional[List[Bracket]]:
-    """Of cells such as `(3|(5`, `3)`, `(3)`."""
+    """The brackets of a cell such as `(3|(5`, `3)` or `(3)`; `None` if it is malformed."""
     brackets: List[Bracket] = []
     for part in cell.split("|"):
         match = _CLUSTER.fullmatch(part)
@@ -136,8 +126,8 @@ def _brackets(cell: str) -> Optional[List[Bracket]]:
 
 def check_columns(document_id: str, sentences: Sequence[Sequence[str]]) -> None:
     """
-    Raises `ValueError` if the columns cannot hold a document: its name or a word is empty or
-    contains a space, tab or line end, or the name starts with `#`, as a comment does.
+    Raises `ValueError` if a word or the name of a document cannot be a cell (see `is_cell`), or if
+    the name starts with `#`, as a comment does.
     """
     is_right = is_cell(document_id) and not document_id.startswith("#")
     expected = "a document name that has no spaces and does not start with #"
@@ -154,19 +144,15 @@ def format_coreference(
     begin_line: Optional[str] = None,
 ) -> str:
     """
-    Writes a part of a document for the reference scorer of the shared task and for
-    `read_documents`; see `check_columns`. The columns between words and coreference are empty.
+    Writes a document part for the reference scorer of the shared task and for `read_documents`.
+    Raises `ValueError` as `check_columns` does. Columns between words and coreference are empty.
     Columns are separated by tabs: between spaces, the scorer would read a word such as `8)` as
     coreference.
 
-    # Parameters
-
-    mentions : `Sequence[Sequence[Mention]]`
-        The mentions of each sentence, in any order. Those of a cluster do not cross: brackets are
-        matched by cluster, so they would be read as other mentions.
-    begin_line : `Optional[str]`, optional (default = `None`)
-        The first line of the document in the gold file, by which the scorer matches documents: for
-        it, `; part 0` differs from `; part 000`. Default: as in OntoNotes.
+    `mentions` has the mentions of each sentence, in any order. Mentions of one cluster must not
+    cross: brackets are matched by cluster, so they would be read as other mentions. `begin_line` is
+    the first line of the document in the gold file (default: as in OntoNotes). The scorer matches
+    documents by it, and for the scorer `; part 0` differs from `; part 000`.
     """
     check_columns(document_id, sentences)
     lines = [begin_line or f"#begin document ({document_id}); part {part:03d}"]

@@ -1,4 +1,4 @@
-"""Predicates and their arguments, in the columns of CoNLL-2012 (read) and CoNLL-2005 (written)."""
+"""Predicates and arguments: reads the columns of CoNLL-2012, writes the ones of CoNLL-2005."""
 
 import logging
 import re
@@ -36,13 +36,11 @@ class Frame:
 
 @dataclass(frozen=True)
 class Sentence:
-    """A sentence and its predicates."""
-
     #: `file:line` of the first word.
     location: str
-    #: As in the file: brackets may be written `-LRB-`.
+    #: Not unescaped: brackets may be written `-LRB-`.
     words: Tuple[str, ...]
-    #: One entry per word. Framesets are those of PropBank, such as `01`.
+    #: One entry per word. Framesets are from PropBank, such as `01`.
     lemmas: Tuple[Optional[str], ...]
     framesets: Tuple[Optional[str], ...]
     #: In the order of the file's predicate columns; empty if it has none.
@@ -51,9 +49,9 @@ class Sentence:
 
 def read_sentences(path: FilePath) -> Iterator[Sentence]:
     """
-    Streams the sentences of a corpus (see `read_rows`), with or without `#begin document` lines.
-    Words, lemmas, framesets and the predicate columns are read; other columns may hold anything.
-    Memory grows with the longest sentence. For exceptions see `read_rows`.
+    Streams the sentences of a corpus, with or without `#begin document` lines. Only words, lemmas,
+    framesets and predicate columns are read. RAM grows with the longest sentence. For files and
+    exceptions see `read_rows`.
     """
     for rows in read_rows(path):
         if rows.cells[0][0] in MARKERS:
@@ -79,7 +77,7 @@ def _frame(rows: Rows, number: int) -> Frame:
     spans = bracket_spans(rows, column, _brackets, ("*", "-"), "(LABEL*, * or *)")
     verbs = [span.start for span in spans if span.label == "V"]
     if not verbs:
-        # A few predicates of OntoNotes have no V; columns are in the order of the framesets.
+        # A few predicates of OntoNotes have no V. Columns are in the order of the framesets.
         framesets = enumerate(rows.column(7))
         verbs = [row for row, frameset in framesets if frameset != "-"][number : number + 1]
     expected = f"(V*) in column {column + 1} or a frameset in column 8 for predicate {number + 1}"
@@ -96,7 +94,7 @@ def _frame(rows: Rows, number: int) -> Frame:
 
 
 def _brackets(cell: str) -> Optional[List[Bracket]]:
-    """Of cells such as `(ARG0*`, `(ARG0(V*)`, `*)`."""
+    """The brackets of a cell such as `(ARG0*`, `(ARG0(V*)` or `*)`; `None` if it is malformed."""
     match = _ARGUMENT.fullmatch(cell)
     if match is None:
         return None
@@ -111,24 +109,14 @@ def format_propositions(
     location: str = "",
 ) -> str:
     """
-    Writes the propositions of a sentence as the CoNLL-2005 scorer `srl-eval.pl` reads them: one
-    line per word with the predicate's lemma or `-`, then a bracket column per predicate.
-    The last line is empty.
+    Writes the propositions of a sentence as the CoNLL-2005 scorer `srl-eval.pl` reads them: per
+    word a line with the predicate's lemma or `-`, then a bracket column per predicate. The last
+    line is empty.
 
-    # Parameters
-
-    predicates : `Sequence[Tuple[int, str]]`
-        Position and lemma of each predicate, in any order.
-    tags : `Sequence[Sequence[str]]`
-        The BIO tags of each predicate. An `I-X` that does not follow an `X` starts a new span.
-    location : `str`, optional (default = `""`)
-        Where the sentence is, for error messages.
-
-    # Raises
-
-    `ValueError`
-        If the format cannot represent the propositions: two predicates at one word, a predicate
-        outside the sentence, or a lemma that is `-`, empty or contains spaces.
+    `predicates` are position and lemma of each predicate, in any order, and `tags` its BIO tags. An
+    `I-X` that does not follow an `X` starts a new span. `location` is for error messages. Raises
+    `ValueError` if the format cannot represent the propositions: two predicates are at one word, a
+    predicate is outside the sentence, or a lemma is `-`, empty or contains spaces.
     """
     lemmas, positions = dict(predicates), [index for index, _ in predicates]
     is_right = len(lemmas) == len(predicates) and all(0 <= p < num_tokens for p in positions)

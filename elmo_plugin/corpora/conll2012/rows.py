@@ -1,4 +1,4 @@
-"""What both annotations of CoNLL-2012 share: its files, and columns of brackets around words."""
+"""The files of CoNLL-2012, and their columns of brackets around words."""
 
 import os
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from elmo_plugin.util.text_files import FilePath, find_file
 MARKERS = ("#begin", "#end")
 MIN_COLUMNS = 12
 
-# A label, and whether the bracket opens. A closing one without a label closes the last one opened.
+# A label, and whether it opens. A closing bracket without a label closes the last one opened.
 Bracket = Tuple[str, bool]
 
 
@@ -25,19 +25,15 @@ class BracketSpan:
     end: int
     #: The position of the opening bracket in its cell.
     order: int
-    #: The number of other brackets that were open when it closed.
+    #: How many other brackets were open when it closed.
     depth: int
 
 
 def read_rows(path: FilePath) -> Iterator[Rows]:
     """
-    Streams the sentences and markers of a file, see `read_blocks`; or of a folder: all files in it
-    and its folders whose names end in `gold_conll` or `gold_conll.gz`, in the order of their paths.
-
-    # Raises
-
-    `ValueError`
-        If a folder has no such file, or a file is malformed, has no sentences or no words.
+    Streams the sentences and markers (see `read_blocks`) of a file, or of all files in a folder and
+    its subfolders whose names end in `gold_conll` or `gold_conll.gz`, sorted by path. Raises
+    `ValueError` if a folder has none, or if a file is malformed, has no sentences or no words.
     """
     for file in _files(path):
         for rows in read_blocks(file, MARKERS):
@@ -56,7 +52,7 @@ def _files(path: FilePath) -> Sequence[FilePath]:
     folder = find_file(path)
     if not os.path.isdir(folder):
         return [path]
-    # Links to folders are not followed: they could lead back.
+    # `os.walk` does not follow links to folders, which could lead back.
     found = sorted(
         os.path.join(parent, name)
         for parent, _, names in os.walk(folder)
@@ -76,15 +72,10 @@ def bracket_spans(
     example: str,
 ) -> List[BracketSpan]:
     """
-    The spans of a column, in the order of the closing brackets.
-
-    `split` gives the brackets of a cell that is not `empty`, or `None` if it is malformed. Errors
-    show the `example`. A negative `column` counts from the right.
-
-    # Raises
-
-    `ValueError`
-        If a cell is malformed, or a bracket is not opened or closed within the sentence.
+    The spans of a column, in the order of the closing brackets. A negative `column` counts from the
+    right. `split` returns the brackets of a cell that is not one of `empty`, or `None` if the cell
+    is malformed. Raises `ValueError`, which shows the `example`, if a cell is malformed, or a
+    bracket is not opened or closed within the sentence.
     """
     spans: List[BracketSpan] = []
     opened: List[Tuple[str, int, int]] = []

@@ -108,16 +108,16 @@ class ElmoTask(BatchPipe):
         """Predicts in batches of sentences, or documents, of similar length."""
         predictor = self.load()
         predictions: Dict[int, Dict[str, Any]] = {}
-        texts = [(doc, text) for doc in docs for text in _texts(doc, predictor.reads_documents)]
-        lengths = [sum(map(len, text)) for _, text in texts]
+        of_docs = [list(_texts(doc, predictor.reads_documents)) for doc in docs]
+        texts = [text for own in of_docs for text in own]
+        lengths = [sum(map(len, text)) for text in texts]
         order = sorted(range(len(texts)), key=lengths.__getitem__)
         for batch in token_batches([lengths[number] for number in order], _BATCH_SIZE):
-            lines = [self.line_of(texts[number][1]) for number in order[batch]]
+            lines = [self.line_of(texts[number]) for number in order[batch]]
             predictions.update(zip(order[batch], predictor.predict_batch_json(lines)))
-        for doc in docs:
-            # By identity, because two documents may have the same text.
-            own = [number for number, (owner, _) in enumerate(texts) if owner is doc]
-            self.set(doc, [(texts[number][1], predictions[number]) for number in own])
+        in_order = (predictions[number] for number in range(len(texts)))
+        for doc, own in zip(docs, of_docs):
+            self.set(doc, list(zip(own, in_order)))
 
     def line_of(self, text: Text) -> Dict[str, Any]:
         return self.load().line_of([[token.text for token in tokens] for tokens in text])

@@ -145,12 +145,12 @@ class _OfficialFile:
     """One JSON object, complete after each answer: a predictor does not know the last one."""
 
     def __init__(self, path: str) -> None:
-        if not os.path.isdir(os.path.dirname(path) or "."):
+        self._path = expanded(path)
+        if not self._path.absolute().parent.is_dir():
             raise ConfigurationError(
                 f"elmo-squad: expected `official_file` in an existing folder, found {path}. Create "
                 "the folder, or correct the path."
             )
-        self._path = path
         self._ids: Set[str] = set()
         self._file: Optional[BinaryIO] = None
 
@@ -169,7 +169,7 @@ class _OfficialFile:
         if self._file is None:
             # Opened with the first answer, so that unreadable input does not empty an existing
             # file. Binary, because a text file cannot seek from its end.
-            self._file = open(expanded(self._path), "wb")
+            self._file = open(self._path, "wb")
             self._file.write(pair)
         else:
             self._file.seek(-1, os.SEEK_END)
