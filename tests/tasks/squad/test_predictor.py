@@ -93,10 +93,11 @@ def test_the_official_file_has_the_answer_to_every_question(make, tmp_path, batc
     assert len(found) == 20
 
 
-def test_the_official_file_is_whole_after_each_question(make, tmp_path):
+def test_the_official_file_is_whole_after_each_question(make, tmp_path, monkeypatch):
     official = tmp_path / "predictions.json"
     official.write_text('{"old": "answer", "of": "a longer file"}')
-    predictor = make(official_file=str(official))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    predictor = make(official_file=f"~/{official.name}")
     # Nothing is lost before there is something new.
     assert len(json.loads(official.read_text())) == 2
     expected = {}
