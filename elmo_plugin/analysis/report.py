@@ -1,4 +1,4 @@
-"""A page of results: from studies, probes, layer weights, trained models and learning curves."""
+"""Builds a page of results: studies, probes, layer weights, trained models, learning curves."""
 
 import json
 import math
@@ -37,7 +37,7 @@ _PAIRED = "The interval of a difference is paired: it can exclude zero although 
 
 
 class Figure:
-    """A picture of a section, 4.5 inches wide and `height` high. `draw` draws on axes."""
+    """A picture, 4.5 inches wide and `height` inches high. `draw` receives the axes."""
 
     def __init__(self, caption: str, draw: Callable[[Any], object], height: float = 3.0) -> None:
         figure, output = new_figure(figsize=(4.5, height)), BytesIO()
@@ -48,7 +48,7 @@ class Figure:
         self.svg = output.getvalue()
 
     def url(self) -> str:
-        """The file itself as a URL."""
+        """The picture itself as a `data:` URL."""
         return f"data:image/svg+xml;base64,{b64encode(self.svg).decode()}"
 
 
@@ -68,10 +68,7 @@ class Section:
 
 
 def page(title: str, sections: List[Section]) -> str:
-    """
-    A page of HTML that needs no other file and no network. Raises `ImportError` if Jinja is not
-    installed.
-    """
+    """Renders a self-contained HTML page. Raises `ImportError` if Jinja is not installed."""
     jinja2 = optional_package("jinja2", "A report")
     environment = jinja2.Environment(autoescape=True, trim_blocks=True)
     template = (files("elmo_plugin.analysis") / "report.html").read_text(encoding="utf-8")
@@ -80,9 +77,9 @@ def page(title: str, sections: List[Section]) -> str:
 
 def read_section(path: Path) -> Optional[Section]:
     """
-    The section of a JSON file: a study's `results.json`, what `elmo probe`, `elmo layer-weights`
-    and `scripts/learning_curve.py` write. `None` for any other file. Raises `ConfigurationError` if
-    a file of one of these kinds lacks a field.
+    Reads a JSON file from `elmo study` (`results.json`), `elmo probe`, `elmo layer-weights` or
+    `scripts/learning_curve.py`. Returns `None` for any other file. Raises `ConfigurationError` if a
+    file of one of these kinds lacks a field.
     """
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
@@ -103,9 +100,8 @@ def read_section(path: Path) -> Optional[Section]:
 
 def models_section(archives: List[Path]) -> Section:
     """
-    The section of trained models, from `model.tar.gz` and `metrics.json` of training runs: their
-    best scores on dev, and how they mix the layers of their biLM. Raises `ConfigurationError` if
-    one of these files cannot be read.
+    Reads `model.tar.gz` and `metrics.json` of training runs, and shows their best scores on dev and
+    layer weights. Raises `ConfigurationError` if it cannot read one of these files.
     """
     lines: List[List[str]] = []
     weights: List[LayerWeights] = []
@@ -125,8 +121,7 @@ def models_section(archives: List[Path]) -> Section:
 
 def _validation(archive: Path, config: Dict[str, Any]) -> Tuple[str, str]:
     """
-    The name of the metric and its best value on dev, in percent if it is a fraction; empty if there
-    are no metrics beside the archive.
+    The metric and its best value on dev, in percent if it is a fraction; empty without metrics.
     """
     path, signed = archive.parent / "metrics.json", validation_metric(config)
     metric = signed.lstrip("+-")
@@ -210,7 +205,7 @@ def _probe(
     papers: Dict[Tuple[str, str], str],
     num_decimals: int,
 ) -> Section:
-    """A line for each layer. The last of the `columns` is drawn, with its intervals."""
+    """Makes a line for each layer, and draws the last of the `columns` with its intervals."""
     scores = content["scores"]
     names = [", ".join(filter(None, [s["representation"], s["layer"]])) for s in scores]
     of_paper = [papers.get((s["representation"], s["layer"]), "") for s in scores]

@@ -1,4 +1,4 @@
-"""Word vectors to compare, layer by layer: of a biLM, a random biLM, CoVe, and static ones."""
+"""Word vectors to compare layer by layer: a biLM, a random biLM, CoVe, static vectors."""
 
 import hashlib
 import os
@@ -20,7 +20,7 @@ BILM, RANDOM_BILM = "biLM", "random biLM"
 
 
 class Representation(Protocol):
-    """Gives vectors of words. The vectors of a sentence do not depend on other sentences."""
+    """Embeds words. The vectors of a sentence do not depend on other sentences."""
 
     #: The name in tables, such as `biLM`.
     name: str
@@ -32,7 +32,7 @@ class Representation(Protocol):
     fingerprint: str
 
     def embed(self, sentences: Iterable[Sequence[str]]) -> Iterator[numpy.ndarray]:
-        """One float32 array per sentence, in order: shape `(num_layers, num_tokens, dim)`."""
+        """Yields a float32 array per sentence, in order: shape `(num_layers, num_tokens, dim)`."""
 
 
 def _hash(start: str, arrays: Iterable[Tuple[str, numpy.ndarray]]) -> str:
@@ -43,7 +43,7 @@ def _hash(start: str, arrays: Iterable[Tuple[str, numpy.ndarray]]) -> str:
 
 
 class BilmLayers:
-    """The layers of a biLM, which is not stateful. See `embed_sentences` for the RAM."""
+    """The layers of a biLM that is not stateful. RAM is bounded as in `embed_sentences`."""
 
     def __init__(self, bilm: Bilm, name: str = BILM) -> None:
         self.name = name
@@ -59,16 +59,10 @@ class BilmLayers:
 
 class StaticVectors:
     """
-    One layer with a vector per word form, whatever its sentence: the vector of the word, else of
-    the word in lower case, else zeros.
+    One layer with a fixed vector per word form. A word that the file lacks gets the vector of its
+    lower-case form, or else zeros. `words` are all words to embed; RAM grows with their number.
 
-    # Parameters
-
-    path : `Union[str, os.PathLike]`
-        A file of vectors. For errors see `vector_lines` and `parse_vectors`; `ValueError` also if
-        the file has none of the words.
-    words : `Collection[str]`
-        All words of the sentences that will be given. RAM grows with these.
+    Raises `ValueError` if the file has none of the words, is empty, or is damaged.
     """
 
     def __init__(self, path: Union[str, os.PathLike], words: Collection[str]) -> None:
@@ -97,8 +91,8 @@ class StaticVectors:
 
 class CoveLayers:
     """
-    Both layers of CoVe over the word vectors that the encoder reads. See `embed_with_cove` for the
-    RAM. Raises `ConfigurationError` if the encoder reads vectors of another width.
+    Both layers of CoVe on top of static vectors. RAM is bounded as in `embed_with_cove`. Raises
+    `ConfigurationError` if the encoder was trained on vectors of another width.
     """
 
     def __init__(self, encoder: CoveEncoder, static: StaticVectors) -> None:
@@ -121,8 +115,8 @@ class CoveLayers:
 
 def random_bilm(options: BilmOptions, seed: int) -> Bilm:
     """
-    A biLM with random initial weights, the same for the same seed: the baseline that shows how much
-    of a result is due to training, and how much to the architecture.
+    A biLM with random initial weights, the same for the same seed. As a baseline, it shows how much
+    of a result is due to the architecture alone.
     """
     # Leaves the state of PyTorch's global generator as it was.
     with torch.random.fork_rng(devices=[]):

@@ -1,4 +1,4 @@
-"""Scores of a text as lines: a table with tabs, or JSON objects, written in resumable steps."""
+"""Writes the scores of a text as a tab-separated table or JSON lines, in resumable steps."""
 
 import json
 from dataclasses import asdict, dataclass, field
@@ -14,7 +14,7 @@ from elmo_plugin.elmo.token_batches import sentence_groups
 
 @dataclass(frozen=True)
 class ScoreRows:
-    """How scores are written."""
+    """Formats scores as rows."""
 
     #: `tsv`, or `jsonl`: an object per sentence.
     format: str = "tsv"
@@ -26,7 +26,7 @@ class ScoreRows:
     has_top_k: bool = False
 
     def header(self) -> str:
-        """The first line of a table, with its line end."""
+        """The first line of a table, with its line end; empty for `jsonl`."""
         if self.format == "jsonl":
             return ""
         if self.of_sentences:
@@ -83,10 +83,7 @@ class ScoreRows:
 
 @dataclass
 class ScoredText:
-    """
-    How much of a text has been scored, from which an interrupted run continues. For the numbers of
-    lines and words and the hash see `DigestedText`.
-    """
+    """How much of a text has been scored. An interrupted run continues from it."""
 
     num_lines: int = 0
     num_words: int = 0
@@ -97,7 +94,6 @@ class ScoredText:
     nats: Dict[str, float] = field(default_factory=lambda: {"forward": 0.0, "backward": 0.0})
 
     def perplexity(self) -> Dict[str, float]:
-        """See `Perplexity.get_metric`."""
         metric = Perplexity()
         for direction, nats in self.nats.items():
             metric(direction, nats, self.num_predictions)
@@ -115,22 +111,21 @@ def score_text(
     on_progress: Callable[[int], object] = lambda num_lines: None,
 ) -> None:
     """
-    Scores the sentences of a text; empty lines are left out. After a kill, the same call continues
-    after the last commit and writes the same lines, since the batches are the same.
+    Scores the sentences of a text and skips empty lines. After a kill, the same call continues
+    after the last commit and writes the same lines, because the batches are the same.
 
     # Parameters
 
-    scorer, text, rows, batch_size
     done : `ScoredText`
         The state of the last commit, or `ScoredText()` for a new run. Updated in place. Raises
-        `ConfigurationError` if the first lines of the text are others.
+        `ConfigurationError` if the text no longer begins with the lines done.
     commit : `Callable[[str, Dict[str, Any]], object]`
-        Receives the next lines, and the fields of the `ScoredText` after them. The last call is at
-        the end of the text. Not called for a text without words.
+        Receives the next lines, and the fields of the `ScoredText` after them. Called last at the
+        end of the text, and never for a text without words.
     location : `str`
         The folder of unfinished work, for error messages.
     on_progress : `Callable[[int], object]`
-        Called with the number of lines done since the last call.
+        Receives the number of lines done since the last call.
     """
     sentences = text.sentences()
     text.skip(sentences, done.num_lines, done.text_sha256, location)

@@ -43,28 +43,28 @@ class Classifier:
 
 class Objective:
     """
-    The objective of a softmax regression, a mean cross-entropy and an L2 penalty, as a function of
-    one flat vector of parameters, as solvers want it.
+    The objective of a softmax regression: mean cross-entropy plus an L2 penalty. It maps one flat
+    vector of parameters to loss and gradient, as solvers expect.
 
-    With several layers the classifier reads their scalar mix (equation 1 of
-    [Peters et al. (2018)](https://arxiv.org/abs/1802.05365)) with softmax-normalised layer weights,
-    learned together with it. There is no `gamma`: the classifier's own weights scale the vector.
+    With several layers, the classifier reads their scalar mix (equation 1 of [Peters et al.
+    (2018)](https://arxiv.org/abs/1802.05365)) and learns its softmax-normalised weights. There is
+    no `gamma`, because the classifier's own weights scale the vector.
 
-    Each dimension of each layer is first brought to mean 0 and variance 1 over the rows, so that
-    one penalty suits all representations and solvers converge fast. Rows are read in chunks: RAM
+    Each dimension of each layer is standardised to mean 0 and variance 1 over the rows. So one
+    penalty suits all representations, and solvers converge fast. Rows are read in chunks, so RAM
     does not grow with their number.
 
     # Parameters
 
     layers : `Sequence[numpy.ndarray]`
-        One array of shape `(num_rows, dim)` per layer; may be mapped files.
+        One array of shape `(num_rows, dim)` per layer; may be memory-mapped files.
     labels : `numpy.ndarray`
-        Shape `(num_rows,)`. Numbers from 0 to below `num_labels`.
+        Shape `(num_rows,)`, from 0 to `num_labels - 1`.
     l2 : `float`
-        Factor of half the squared norm of the classifier's weights. The bias and the scores of the
-        layers are not penalised.
-    dtype : `torch.dtype`, optional (default = `torch.float32`)
-        The type of the products with rows; sums are in float64.
+        Factor of half the squared norm of the classifier's weights. Bias and layer scores are not
+        penalised.
+    dtype : `torch.dtype`
+        The type of products with rows; sums are in float64.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class Objective:
         return math.prod(self._shape) + self._shape[1] + len(self._layers)
 
     def __call__(self, parameters: numpy.ndarray) -> Tuple[float, numpy.ndarray]:
-        """The objective and its gradient, float64."""
+        """Returns the objective and its gradient in float64."""
         self.num_evaluations += 1
         flat = torch.tensor(parameters, dtype=torch.float64, requires_grad=True)
         weights, bias, _ = self.unpacked(flat)
@@ -99,7 +99,7 @@ class Objective:
 
     def unpacked(self, flat: torch.Tensor) -> Tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """
-        Weights `(num_layers, dim, num_labels)` and bias for rows that are not standardised, and the
+        Weights `(num_layers, dim, num_labels)` and bias for rows before standardisation, and the
         softmax-normalised layer weights.
         """
         size, num_labels = math.prod(self._shape), self._shape[1]
@@ -112,7 +112,7 @@ class Objective:
     def _cross_entropy(
         self, weights: torch.Tensor, bias: torch.Tensor
     ) -> Tuple[float, torch.Tensor, torch.Tensor]:
-        """The mean cross-entropy, and its gradients to weights and bias."""
+        """The mean cross-entropy, and its gradients with respect to weights and bias."""
         loss, d_weights, d_bias = 0.0, torch.zeros_like(weights), torch.zeros_like(bias)
         used, used_bias = weights.to(self._dtype), bias.to(self._dtype)
         for rows in _chunks(len(self._labels)):
@@ -139,9 +139,8 @@ def fit(
     on_progress: Callable[[int], object] = lambda num_iterations: None,
 ) -> Classifier:
     """
-    Minimises the `Objective`, which explains the arguments, by L-BFGS (`scipy.optimize.minimize`)
-    from zeros. Calls `on_progress` with 1 after each iteration. Raises `ImportError` if SciPy is
-    not installed.
+    Minimises an `Objective` of these arguments with L-BFGS (`scipy.optimize.minimize`), from zeros.
+    Calls `on_progress(1)` after each iteration. Raises `ImportError` without SciPy.
     """
     objective = Objective(layers, labels, num_labels, l2)
     found = optional_package("scipy.optimize", "Fitting a probe").minimize(
@@ -172,10 +171,7 @@ def fit(
 
 
 def stored_classifier(path: Path, make: Callable[[], Classifier]) -> Classifier:
-    """
-    The classifier in a file, so that an interrupted command does not fit it again. If there is no
-    such file, calls `make` and stores the result.
-    """
+    """Reads the classifier from `path`. If there is no file, stores the result of `make` first."""
     if not path.exists():
         save_atomically(asdict(make()), path)
     # A new classifier is read back too, so that both cases return the same values.
@@ -183,7 +179,7 @@ def stored_classifier(path: Path, make: Callable[[], Classifier]) -> Classifier:
 
 
 def predict(classifier: Classifier, layers: Sequence[numpy.ndarray]) -> numpy.ndarray:
-    """The label of each row, shape `(num_rows,)`; see `Objective` for `layers`."""
+    """Returns the label of each row, shape `(num_rows,)`. `layers` are as in `Objective`."""
     found = [
         _logits(_read(layers, rows, torch.float32), classifier.weights, classifier.bias).argmax(1)
         for rows in _chunks(len(layers[0]))
@@ -200,7 +196,7 @@ def _logits(vectors: List[torch.Tensor], weights: torch.Tensor, bias: torch.Tens
 
 
 def _moments(layers: Sequence[numpy.ndarray]) -> Tuple[torch.Tensor, torch.Tensor]:
-    """Mean and standard deviation of each dimension, shape `(num_layers, dim, 1)`, float64."""
+    """Mean and standard deviation of each dimension: shape `(num_layers, dim, 1)`, float64."""
     num_rows, dim = layers[0].shape
     sums, squares = torch.zeros(2, len(layers), dim, dtype=torch.float64)
     for rows in _chunks(num_rows):

@@ -1,4 +1,4 @@
-"""The surprisal of words under a biLM with its softmax."""
+"""The surprisal of words under a biLM and its softmax."""
 
 import math
 from dataclasses import dataclass, field
@@ -34,9 +34,9 @@ TopK = List[Tuple[str, float]]
 @dataclass(frozen=True)
 class SentenceScore:
     """
-    The surprisals of a sentence under a language model, that is, negative log-likelihoods in
-    nats. The forward direction predicts each word from the words before it, and at last `</S>`; the
-    backward direction predicts each word from the words after it, and at last `<S>` (section 3.1).
+    The surprisals of a sentence, which are negative log-likelihoods in nats (section 3.1). The
+    forward direction predicts each word from the words before it, and finally `</S>`. The backward
+    direction predicts each word from the words after it, and finally `<S>`.
     """
 
     words: Sequence[str]
@@ -58,15 +58,14 @@ class SentenceScore:
     top_k: Dict[str, List[TopK]] = field(default_factory=dict)
 
     def surprisal(self, direction: str) -> float:
-        """The sum over the sentence, `<S>` or `</S>` included, in nats."""
+        """The sum over the sentence in nats, including `<S>` or `</S>`."""
         return float(getattr(self, direction).sum()) + self.ends[direction]
 
     def perplexity(self, direction: str) -> float:
-        """Per prediction, of which there is one more than there are words."""
+        """Per prediction: one for each word, and one for the boundary."""
         return perplexity_of(self.surprisal(direction) / (len(self.words) + 1))
 
     def _repr_html_(self) -> str:
-        """A row for each word, and the perplexities."""
         rows = [
             (escape(word), *(f"{surprisal:.2f}" for surprisal in of_word))
             for word, *of_word in zip(self.words, self.forward, self.backward, self.both)
@@ -85,10 +84,9 @@ class Scorer:
     bilm : `Bilm`
         In evaluation mode, neither stateful nor forward-only.
     softmax : `SoftmaxWeights`
-    top_k : `int`, optional (default = `0`)
-        How many of the most probable words to find at each position. This takes RAM for the
-        probabilities of the whole vocabulary at 64 positions, about 1,000 bytes for each of its
-        words, and for the words that are found.
+    top_k : `int`
+        How many of the most probable words to find at each position. If it is not 0, RAM also holds
+        the words found, and about 1,000 bytes per word of the vocabulary.
 
     # Examples
 
@@ -117,8 +115,8 @@ class Scorer:
         self, sentences: Iterable[Sequence[str]], batch_size: int = 64
     ) -> Iterator[SentenceScore]:
         """
-        One score for each sentence, in order. See `map_in_batches` for memory and errors; a batch
-        also needs at most eight million logits.
+        Yields a score for each sentence, in order. Memory and errors are as in `map_in_batches`; a
+        batch also needs up to about eight million logits.
         """
         return map_in_batches(self._score_batch, sentences, batch_size)
 
@@ -157,7 +155,9 @@ class Scorer:
         return scores
 
     def _top_k_words(self, before: torch.Tensor, after: torch.Tensor) -> Dict[str, List[TopK]]:
-        """From the hidden states before and after each word: shape `(num_words, dim)`."""
+        """
+        `before` and `after`: the hidden states that predict each word, shape `(num_words, dim)`.
+        """
         if not self._top_k:
             return {}
         found: Dict[str, List[TopK]] = {direction: [] for direction in DIRECTIONS}
@@ -184,7 +184,7 @@ def _sentence_score(
     of_directions: numpy.ndarray,
     top_k: Dict[str, List[TopK]],
 ) -> SentenceScore:
-    """From the surprisals in the order of the text: shape `(2, num_words + 1)`."""
+    """`of_directions`: surprisals in the order of the text, shape `(2, num_words + 1)`."""
     forward, backward = of_directions
     ends = {"forward": float(forward[-1]), "backward": float(backward[0])}
     ends["both"] = (ends["forward"] + ends["backward"]) / 2.0

@@ -1,6 +1,6 @@
 """
-Linear classifiers that predict the tags of words, such as parts of speech, from each layer of a
-biLM: section 5.3 and Table 6 of [Peters et al. (2018)](https://arxiv.org/abs/1802.05365).
+Linear classifiers that predict tags of words, such as parts of speech, from each layer of a biLM:
+section 5.3 and Table 6 of [Peters et al. (2018)](https://arxiv.org/abs/1802.05365).
 """
 
 import hashlib
@@ -27,7 +27,7 @@ SPLITS = ("train", "dev", "test")
 
 @dataclass(frozen=True)
 class Accuracy:
-    """Shares of words with the correct tag."""
+    """The share of words with the correct tag."""
 
     overall: BootstrappedScore
     #: The share among words that the training set lacks; `None` if there are none.
@@ -50,18 +50,11 @@ class TagScore:
 
 class TagProbe:
     """
-    Linear classifiers of tags on frozen vectors of words.
+    Fits linear classifiers of tags on frozen word vectors.
 
-    The sentences are in RAM, about 170 bytes per token. Vectors are on the disk.
-
-    # Parameters
-
-    splits : `Mapping[str, Sequence[TaggedSentence]]`
-        The sentences of `train`, `dev` and `test`; `train` has at least two tags.
-    folder : `Path`
-        Vectors and classifiers are kept there, and not computed again if they are there already.
-    l2, max_iterations
-        See `Objective` and `fit`.
+    `splits` are the sentences of `train`, `dev` and `test`; `train` needs at least two tags. RAM
+    holds the sentences, about 170 bytes per token. `folder` holds vectors and classifiers, which
+    are reused if they are there already. `l2` and `max_iterations` are as in `fit`.
     """
 
     def __init__(
@@ -100,8 +93,8 @@ class TagProbe:
 
     def most_frequent_tag(self) -> TagScore:
         """
-        The baseline that gives each word its most frequent tag in the training set; words that the
-        training set lacks get the most frequent tag of all.
+        Scores the baseline: each word's most frequent tag in the training set, or the most frequent
+        tag of all for words that are not in it.
         """
         counts: Dict[str, Counter] = {}
         tags = self._gold["train"].tolist()
@@ -120,7 +113,7 @@ class TagProbe:
         representation: Representation,
         on_progress: Callable[[int], object] = lambda num_sentences: None,
     ) -> Dict[str, Features]:
-        """The vectors of the words of each split. See `compute_features` for `on_progress`."""
+        """The vectors of the words of each split. `on_progress` is as in `compute_features`."""
         found = {}
         for split, sentences in self._sentences.items():
             # A span for each word.
@@ -139,9 +132,9 @@ class TagProbe:
         on_iteration: Callable[[int], object] = lambda num_iterations: None,
     ) -> Iterator[TagScore]:
         """
-        Fits and evaluates a classifier on each layer, from the `features` of a representation; with
-        `with_mix` also on the scalar mix of all layers, if there are several, whose weights are
-        learned with the classifier. Calls `on_iteration` with 1 after each iteration of the solver.
+        Fits and evaluates a classifier on each layer. `with_mix` adds one on the scalar mix of all
+        layers, if there are several; it learns the weights of the mix too. Calls `on_iteration(1)`
+        after each iteration of the solver.
         """
         numbers = range(len(representation.layers))
         choices = {name: [number] for name, number in zip(representation.layers, numbers)}

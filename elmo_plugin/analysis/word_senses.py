@@ -1,6 +1,6 @@
 """
-Word sense disambiguation by the nearest mean vector in each layer of a biLM: section 5.3 and
-Table 5 of [Peters et al. (2018)](https://arxiv.org/abs/1802.05365).
+Word sense disambiguation by the nearest mean vector in each layer of a biLM: section 5.3 and Table
+5 of [Peters et al. (2018)](https://arxiv.org/abs/1802.05365).
 """
 
 from array import array
@@ -30,10 +30,10 @@ _DECIMALS = 9
 @dataclass(frozen=True)
 class SenseScore:
     """
-    Precision, recall and F1 as the evaluation framework of
-    [Raganato et al. (2017)](https://aclanthology.org/E17-1010/) counts them: an answer is correct
-    if it is one of the gold senses; precision is over the answers, recall over all words. All are 0
-    to 1, and 0 without answers.
+    Precision, recall and F1 as counted by [Raganato et al.
+    (2017)](https://aclanthology.org/E17-1010/). An answer is correct if it is one of the gold
+    senses. Precision is over the answers, recall over all words. Each is between 0 and 1, and 0
+    without answers.
     """
 
     num_correct: int
@@ -55,16 +55,13 @@ class SenseScore:
 
 class SenseProbe:
     """
-    Nearest-neighbour word sense disambiguation: a word gets the sense of its lemma and part of
-    speech whose mean vector in the training set is nearest by cosine. Of equally near senses the
-    more frequent one is chosen. A lemma that the training set lacks gets its first sense.
+    Gives a word the sense whose mean vector in the training set is nearest by cosine, among the
+    senses of its lemma and part of speech. Ties go to the more frequent sense. A lemma that is not
+    in the training set gets its first sense.
 
-    The test sentences and one mean vector per sense of their lemmas are in RAM. The training
-    sentences are streamed, and their vectors are in files.
-
-    `train` is iterated several times. Vectors are kept in `folder`, and not computed again if they
-    are there already. Raises `ConfigurationError` if no lemma of the test sentences is annotated in
-    the training sentences.
+    RAM holds the test sentences and one vector per sense of their lemmas. `train` is streamed
+    several times. `folder` holds the vectors, which are reused if they are there already. Raises
+    `ConfigurationError` if no lemma of the test sentences is annotated in the training sentences.
     """
 
     def __init__(
@@ -118,13 +115,13 @@ class SenseProbe:
         return numpy.frombuffer(vectors, dtype=numpy.int64), of_senses
 
     def first_senses(self) -> Answers:
-        """The baseline that answers with the first sense of WordNet."""
+        """The baseline that answers with the first sense."""
         return [self._first_senses.get(instance.lemma) for _, instance in self.instances]
 
     def most_frequent_senses(self) -> Answers:
         """
-        The baseline that answers with the most frequent sense in the training set (ties: the one
-        that occurs first), or the first sense for lemmas that the training set lacks.
+        The baseline that answers with the lemma's most frequent sense in the training set, at a tie
+        the one that occurs first. Lemmas not in the training set get their first sense.
         """
         # `most_common` keeps the order in which senses were counted first.
         best = {lemma: counts.most_common(1)[0][0] for lemma, counts in self.counts.items()}
@@ -138,7 +135,7 @@ class SenseProbe:
     ) -> Iterator[Tuple[str, Answers]]:
         """
         Yields the name and the answers of each layer. Calls `on_sentences` with the number of
-        sentences that got their vectors since the last call.
+        sentences embedded since the last call.
         """
         train, test = (
             compute_features(representation, texts, self._folder, on_sentences)
@@ -148,7 +145,7 @@ class SenseProbe:
             yield layer, self._answers(self._sums(train.layer(number)), test.layer(number))
 
     def _sums(self, vectors: numpy.ndarray) -> numpy.ndarray:
-        """The sum of the vectors of each sense, shape `(num_senses, dim)`, float64."""
+        """The sum of each sense's vectors, shape `(num_senses, dim)`, float64."""
         sums = torch.zeros(len(self._numbers), vectors.shape[1], dtype=torch.float64)
         for start in range(0, len(self._vectors), _ROWS):
             part = slice(start, start + _ROWS)
@@ -171,7 +168,7 @@ class SenseProbe:
         return answers
 
     def scores(self, answers: Answers) -> Dict[str, SenseScore]:
-        """The scores of each test set, each part of speech, and of `ALL`."""
+        """The scores of each test set, each part of speech, and `ALL`."""
         counts: Dict[str, List[int]] = {}
         for (corpus, instance), answer in zip(self.instances, answers):
             is_answered = answer is not None
@@ -184,7 +181,7 @@ class SenseProbe:
         return {group: SenseScore(*counted) for group, counted in counts.items()}
 
     def f1(self, answers: Answers) -> BootstrappedScore:
-        """The F1 of all words."""
+        """The F1 over all words."""
         answered = zip(self.instances, answers)
         correct = [2 * (answer in instance.senses) for (_, instance), answer in answered]
         total = [1 + (answer is not None) for answer in answers]
@@ -195,10 +192,7 @@ class SenseProbe:
 
 
 class _SpannedSentences:
-    """
-    Sentences with annotated words of these lemmas: their words, with multi-word units split, and
-    the spans of the annotated ones.
-    """
+    """The words of sentences with annotated `lemmas`, and the spans of the annotated words."""
 
     def __init__(self, sentences: Iterable[SenseSentence], lemmas: Set[Lemma]) -> None:
         self._sentences, self._lemmas = sentences, lemmas
@@ -209,7 +203,7 @@ class _SpannedSentences:
             yield SpannedSentence(words, [spans[instance.position] for instance in instances])
 
     def annotated(self) -> Iterator[Tuple[SenseSentence, List[SenseInstance]]]:
-        """These sentences with their words of these lemmas."""
+        """Yields these sentences with their annotated words."""
         for sentence in self._sentences:
             instances = [each for each in sentence.instances if each.lemma in self._lemmas]
             if instances:
@@ -218,8 +212,8 @@ class _SpannedSentences:
 
 def words_of(tokens: Sequence[str]) -> Tuple[List[str], List[Tuple[int, int]]]:
     """
-    The words of a sentence, multi-word units split at `_`, and for each token the span
-    `(start, end)` of its words.
+    The words of a sentence, with multi-word units split at `_`, and each token's span `(start,
+    end)` among them.
     """
     # Most sentences have no `_`: then this is twice as fast as the loop.
     if not any("_" in token for token in tokens):

@@ -12,9 +12,9 @@ _SECONDS = 5.0
 @contextmanager
 def progress(unit: str, total: Optional[int] = None) -> Iterator[Callable[[int], Any]]:
     """
-    Yields a function to call with the number of units done since the last call, which shows the
-    progress: as a bar of `tqdm` if that is installed and standard error is a terminal, else as a
-    line every five seconds. `unit` is in the plural: `sentences`.
+    Yields a function that takes the number of units done since its last call and shows the
+    progress: a `tqdm` bar if tqdm is installed and standard error is a terminal, else a line every
+    five seconds. `unit` is a plural such as `sentences`.
     """
     try:
         from tqdm import tqdm

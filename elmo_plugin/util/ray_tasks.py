@@ -12,21 +12,21 @@ def run_with_ray(
     num_gpus: float = 0,
 ) -> Iterator[Tuple[int, Any]]:
     """
-    Calls a function in tasks of [Ray](https://docs.ray.io), in the folder of this process and with
-    its environment variables; those that a worker already has keep their values. A task whose
-    worker dies is started again. Raises `ImportError` if Ray is not installed.
+    Runs a function in [Ray](https://docs.ray.io) tasks, and yields the index of each call as it
+    ends, with its result or the exception that ended it.
 
-    Yields the index of each call, in the order in which calls end, and its result or the exception
-    that ended it.
+    Tasks run in this process's folder with its environment variables, except variables that a
+    worker already has. Ray restarts a task whose worker dies. Raises `ImportError` if Ray is not
+    installed.
 
     # Parameters
 
     function : `Callable[..., Any]`
-        Defined in a module, because workers import it. Arguments and results should be small.
+        Must be importable by workers. Arguments and results should be small.
     calls : `Sequence[Tuple]`
         The arguments of each task.
-    address : `Optional[str]`, optional (default = `None`)
-        Address of a cluster. By default Ray is started on this machine.
+    address : `Optional[str]`
+        Address of a cluster. By default Ray starts on this machine.
     num_cpus, num_gpus : `float`
         What Ray reserves for each task.
     """

@@ -21,9 +21,9 @@ def check_experiments(
     runs: Sequence[Run], on_experiment: Callable[[Run], object] = lambda run: None
 ) -> None:
     """
-    Builds what `allennlp train` builds, on the first instances of each corpus, for one run of each
-    cell and fraction, without training it. Calls `on_experiment` before each. Raises
-    `ConfigurationError`, which names the run, if one cannot be built.
+    Builds what `allennlp train` builds, without training, for one run of each cell and fraction on
+    the first instances of each corpus. Calls `on_experiment` before each. Raises
+    `ConfigurationError`, which names the run, if a build fails.
     """
     # No logging and no progress bars: they will be in the log of each run.
     disabled = logging.root.manager.disable
@@ -63,7 +63,7 @@ def _build(run: Run) -> None:
 
 
 def _limited(reader: Any) -> Dict[str, Any]:
-    """A reader of the first instances."""
+    """Limits a dataset reader to the first instances."""
     if isinstance(reader, str):
         reader = {"type": reader}
     if reader.get("type") == "multitask":

@@ -1,4 +1,4 @@
-"""The scores of a study over seeds, and the differences between them with their intervals."""
+"""The scores of a study over seeds, and differences between them, with confidence intervals."""
 
 import math
 import statistics
@@ -18,7 +18,9 @@ _DRAWS_PER_SAMPLE = 100
 
 
 class Cell:
-    """The scores of a cell over seeds, in the metric's own unit, in the order of the seeds."""
+    """
+    The scores of a column over its seeds, in the metric's own unit and the order of the seeds.
+    """
 
     def __init__(self, column: Column, scores: List[Score]) -> None:
         found = [{**each["training"], **(each["evaluation"] or {})} for each in scores]
@@ -38,19 +40,21 @@ class Cell:
 
     @property
     def deviation(self) -> Optional[float]:
-        """The sample standard deviation; `None` for one seed, or if a score is not finite."""
+        """The sample standard deviation; `None` for one seed or a score that is not finite."""
         # The perplexity of a training that diverged is infinite.
         is_known = len(self.values) > 1 and all(map(math.isfinite, self.values))
         return statistics.stdev(self.values) if is_known else None
 
     @property
     def on_dev(self) -> Optional[float]:
-        """The mean of the best scores on dev, or `None` if there are none."""
+        """The mean of the best scores on dev; `None` if there are none."""
         return statistics.mean(self._on_dev) if self._on_dev else None
 
     @property
     def samples(self) -> Optional[numpy.ndarray]:
-        """The means on the bootstrap samples, repeated; `None` if a run has no samples."""
+        """
+        The means over seeds on the bootstrap samples, repeated; `None` if a run has no samples.
+        """
         if not all(self._samples):
             return None
         return numpy.tile(numpy.array(self._samples).mean(axis=0), _DRAWS_PER_SAMPLE)
@@ -58,8 +62,8 @@ class Cell:
     @cached_property
     def interval(self) -> Optional[Interval]:
         """
-        Of the mean, at 95 %, like that of a `difference`. `None` if a run has no bootstrap samples
-        of the metric, or if a score is not finite.
+        The 95 % interval of the mean, computed as in `difference`. `None` if a run has no bootstrap
+        samples of the metric, or a score is not finite.
         """
         return None if (samples := self.samples) is None else _interval(samples, [self.values])
 
@@ -67,8 +71,8 @@ class Cell:
 @dataclass(frozen=True)
 class Comparison:
     """
-    The difference between a column and the column that it names as `against`, or else the baseline
-    of its row: the one of its baselines with the best mean score on dev in training.
+    The difference between a column and the one it is compared with: the column named in `against`,
+    or else the row's baseline with the best mean score on dev.
     """
 
     #: In the metric's own unit, for most of them a fraction: 0.01 is one point of a table.
@@ -83,14 +87,14 @@ class Comparison:
 
 
 def cell(results: Results, row: Row, number: int, fraction: float = 1) -> Optional[Cell]:
-    """The score of the column with this number in a row, or `None` if it has none yet."""
+    """The scores of column `number` of a row; `None` while it has none."""
     column = row.columns[number]
     found = Cell(column, results.scores(row.name, column.name, fraction))
     return found if found.values else None
 
 
 def cells(results: Results, row: Row, fraction: float) -> Dict[str, Cell]:
-    """The scores of a row with a share of the training data, by the names of their columns."""
+    """The cells of a row that have scores with this share of the training data, by column name."""
     found = ((c.name, cell(results, row, n, fraction)) for n, c in enumerate(row.columns))
     return {name: each for name, each in found if each is not None}
 
@@ -103,17 +107,17 @@ def difference(
     base_fraction: Optional[float] = None,
 ) -> Optional[Comparison]:
     """
-    The difference between the column with this number, from 0, and what it is compared with; `None`
-    while either has no scores. `fraction` is the share of the training data, by default the largest
-    one of the row; `base_fraction` that of the other column, by default the same. Raises
-    `ValueError` if the row has no such share.
+    Compares column `number`, from 0, as `Comparison` explains. `fraction` is the share of the
+    training data, by default the row's largest. `base_fraction` is the other column's share, by
+    default the same. Returns `None` while either column has no scores. Raises `ValueError` if the
+    row has no such share.
 
-    The interval is the percentile interval of a paired bootstrap over the instances of the
-    evaluated file, the same for both columns, of the difference of the means over seeds. To it the
-    error of these means is added: their standard error times draws from Student's t distribution.
-    The variance over seeds is pooled over both columns if they have the same number of seeds, or if
-    one of them has one seed; if not, each mean has its own variance, with Welch's degrees of
-    freedom. With one seed of each column, the interval covers the variance over test data only.
+    The interval is a percentile interval of a paired bootstrap: each sample draws instances of the
+    evaluated file, the same for both columns, and gives a difference of the means over seeds. The
+    error of these means is added to it: their standard error times draws from Student's t
+    distribution. The variance over seeds is pooled if both columns have the same number of seeds or
+    one of them has one seed. Otherwise each mean has its own variance, with Welch's degrees of
+    freedom. With one seed per column, the interval covers only the variance over test data.
     """
     known = results.fractions(row.name)
     fraction = known[-1] if fraction is None else fraction
@@ -139,14 +143,14 @@ def difference(
 
 
 def baseline(results: Results, row: Row, fraction: float) -> int:
-    """The number of the column with which others are compared, see `Comparison`."""
+    """The number of the baseline that other columns are compared with."""
     return best_column(results, row, range(row.num_baselines), fraction)
 
 
 def best_column(results: Results, row: Row, numbers: Sequence[int], fraction: float) -> int:
     """
-    The number of the column, among these, with the best mean score on dev. If no column has a score
-    on dev, the first one that has any score; if none has, the first.
+    The column, among `numbers`, with the best mean score on dev. If none has a score on dev, the
+    first with any score; if none has a score at all, the first.
     """
     found = cells(results, row, fraction)
     names = {number: row.columns[number].name for number in numbers}
@@ -163,8 +167,8 @@ def best_column(results: Results, row: Row, numbers: Sequence[int], fraction: fl
 
 def paper_error_reduction(row: Row, number: int) -> Optional[float]:
     """
-    The error reduction of a column from the paper's scores, against the column named by `against`,
-    or the first baseline that has one; `None` where a `Comparison` has none, or without scores.
+    The error reduction computed from the paper's scores, against the column `against` or the first
+    baseline that the paper scores. `None` without scores, or where a `Comparison` has none.
     """
     after, against = row.columns[number].paper, row.columns[number].against
     others = row.columns[: row.num_baselines] if against is None else row.columns
@@ -177,9 +181,9 @@ def paper_error_reduction(row: Row, number: int) -> Optional[float]:
 
 def _interval(samples: numpy.ndarray, values: Sequence[Sequence[float]]) -> Optional[Interval]:
     """
-    Of the mean over seeds, or of the difference of two such means, as `difference` explains; `None`
-    if a score is infinite or not a number. `samples` are those of the bootstrap over the evaluated
-    instances, `values` the score of each seed, for each column.
+    The interval of a mean over seeds, or of a difference of two means, as `difference` explains.
+    `samples` come from the bootstrap over instances, `values` are the seeds' scores per column.
+    `None` if a number is not finite.
     """
     if not all(numpy.isfinite(part).all() for part in (samples, *map(numpy.asarray, values))):
         return None

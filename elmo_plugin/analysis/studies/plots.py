@@ -1,4 +1,4 @@
-"""Pictures of a study: scores over the share of training data, or of each column."""
+"""Draws the scores of a study, per column or over the share of training data."""
 
 from functools import partial
 from pathlib import Path
@@ -11,7 +11,7 @@ from elmo_plugin.util.plotting import finish_axis, label_of, mark_style, new_fig
 
 
 class Panel(NamedTuple):
-    """A picture of one or more rows of a study."""
+    """A plot of one or more rows of a study."""
 
     title: str
     #: In inches.
@@ -21,7 +21,7 @@ class Panel(NamedTuple):
 
 
 class _Line(NamedTuple):
-    """The scores of a row with a share of the training data, by the names of their columns."""
+    """The cells of a row with one share of the training data, by column name."""
 
     name: str
     fraction: float
@@ -31,10 +31,10 @@ class _Line(NamedTuple):
 
 def panels(results: Results) -> List[Panel]:
     """
-    A panel for each row that has a score. It shows the mean of each column, with its interval as an
-    error bar: the columns one below the other or, if there are several shares of the training data,
-    as curves over these. Rows whose columns are not compared share a panel with those of the same
-    unit. The paper's scores, which are of other data, would hide the differences between columns.
+    One panel per row with scores, showing each column's mean with its interval as an error bar.
+    Columns are listed one below the other, or drawn as curves over several shares of the training
+    data. Rows whose columns are not compared share a panel per unit. The paper's scores are left
+    out: they come from other data and would hide the differences between columns.
     """
     found = []
     others: Dict[str, List[_Line]] = {}
@@ -58,8 +58,8 @@ def panels(results: Results) -> List[Panel]:
 
 def draw_scores(results: Results, pictures: List[Path]) -> None:
     """
-    All panels of a study, one below the other, in SVG, PNG or PDF files. Without any panel, nothing
-    is written. Raises `ConfigurationError` if matplotlib is not installed.
+    Draws all panels one below the other into SVG, PNG or PDF files; writes nothing if there are
+    none. Raises `ConfigurationError` if matplotlib is not installed.
     """
     found = panels(results)
     if not found:
@@ -75,7 +75,6 @@ def draw_scores(results: Results, pictures: List[Path]) -> None:
 
 
 def _lines(results: Results, row: Row) -> List[_Line]:
-    """Those that have a score."""
     lines = []
     fractions = results.fractions(row.name)
     for fraction in fractions:
@@ -122,7 +121,7 @@ def _points(axis: Any, row: Row, line: _Line) -> None:
 
 
 def _values(axis: Any, unit: str, lines: List[_Line]) -> None:
-    """A mark for each column; the axis starts at zero, unless there are negative values."""
+    """Draws a mark for each column. The axis starts at zero unless a value is negative."""
     names = list(dict.fromkeys(name for line in lines for name in line.cells))
     for number, name in enumerate(names):
         heights = [height for height, line in enumerate(lines) if name in line.cells]
@@ -138,14 +137,14 @@ def _values(axis: Any, unit: str, lines: List[_Line]) -> None:
 
 
 def _name_lines(axis: Any, names: List[str]) -> None:
-    """Names the lines of a picture from the top to the bottom."""
+    """Names the lines of a plot from top to bottom."""
     axis.set_yticks(range(len(names)), [label_of(name) for name in names])
     axis.set_ylim(len(names) - 0.5, -0.5)
     finish_axis(axis, "x")
 
 
 def _bar(row: Row, found: Cell) -> Tuple[float, float]:
-    """The lengths of an error bar below and above the mean."""
+    """The lengths of the error bar below and above the mean."""
     low, high = found.interval or (found.mean, found.mean)
     if row.percent:
         # Student's t distribution, with few seeds, knows no limits.

@@ -12,8 +12,8 @@ from elmo_plugin.util.errors import ConfigurationError
 
 class Results:
     """
-    The scores of the runs of a study: the file `results.json`, all that tables and plots need. It
-    is read if it exists. Raises `ConfigurationError` if the file is not one that `save` wrote.
+    The scores of a study's runs in `results.json`, which is all that tables and plots need. Reads
+    the file if it exists. Raises `ConfigurationError` if `save` did not write it.
     """
 
     def __init__(self, path: Path) -> None:
@@ -28,8 +28,8 @@ class Results:
 
     def set_study(self, study: Study, command: str = "") -> None:
         """
-        Takes over title, rows and runs of a study, and the command that trains it. Scores of other
-        runs are kept.
+        Adopts the study's title, rows and runs, and the command that trains it. Keeps scores of
+        other runs.
         """
         self.title, self.rows, self.command = study.title, list(study.rows), command
         fields = ("row", "column", "fraction", "seed", "digest")
@@ -37,8 +37,8 @@ class Results:
 
     def missing(self, runs: Iterable[Run]) -> List[Run]:
         """
-        The runs to train, one per digest: those without a score, and those whose score lacks the
-        bootstrap samples of a metric that the study began to compare later.
+        The runs to train, one per digest: runs without a score, and runs whose bootstrap samples
+        lack a metric that the study came to compare later.
         """
         metrics = self._metrics()
         first: Dict[str, Run] = {}
@@ -54,13 +54,13 @@ class Results:
         return [run for digest, run in first.items() if not is_complete(digest)]
 
     def add(self, score: Score) -> None:
-        """Takes a score, in place of one with the same digest."""
+        """Adds a score, or replaces the one with the same digest."""
         self._scores[score["digest"]] = score
 
     def reuse(self, other: "Results") -> None:
         """
-        Adds the scores that another study has of the same runs. Those without bootstrap samples of
-        a metric that is compared here are left out.
+        Copies missing scores from another study, unless they lack bootstrap samples of a metric
+        that is compared here.
         """
         for digest, names in self._metrics().items():
             score = other._scores.get(digest)
@@ -68,7 +68,7 @@ class Results:
                 self.add(score)
 
     def _metrics(self) -> Dict[str, Set[str]]:
-        """The metrics that are compared, of each run by its digest."""
+        """The metrics that are compared, by the digest of the run."""
         metrics = {(row.name, each.name): each.metric for row in self.rows for each in row.columns}
         found: Dict[str, Set[str]] = {}
         for run in self._runs:
@@ -77,8 +77,8 @@ class Results:
 
     def unknown_metrics(self, digest: str) -> str:
         """
-        A sentence about the metrics that are compared, but which the score of a run lacks, because
-        their names are misspelt; empty if there are none, or no score.
+        An error message if a run's score lacks a metric that is compared, whose name must be
+        misspelt. Empty if nothing is wrong or there is no score.
         """
         score = self._scores.get(digest)
         if score is None:
@@ -92,8 +92,8 @@ class Results:
 
     def num_refused(self, other: "Results") -> int:
         """
-        The number of scores of the same study in `other` that would fill a cell without a score,
-        but were computed with other settings or other data.
+        How many scores in `other` match a cell of the same study that has no score here, but were
+        computed with other settings or data.
         """
         cell = itemgetter("row", "column", "fraction", "seed")
         missing = {cell(run) for run in self._runs if run["digest"] not in self._scores}
@@ -106,7 +106,7 @@ class Results:
         )
 
     def scores(self, row: str, column: str, fraction: Optional[float] = None) -> List[Score]:
-        """The scores of a cell in the order of the seeds; of all fractions by default."""
+        """The scores of a cell, in the order of the seeds; by default for all fractions."""
         return [
             self._scores[run["digest"]]
             for run in self._runs
@@ -116,18 +116,20 @@ class Results:
         ]
 
     def fractions(self, row: str) -> List[float]:
-        """The fractions of a row, ascending."""
+        """The row's shares of the training data, ascending."""
         return sorted({run["fraction"] for run in self._runs if run["row"] == row})
 
     def num_missing(self) -> int:
-        """The number of runs of the study without a score, or without a metric that is compared."""
+        """Counts the study's runs that lack a score, or a metric that is compared."""
         digests = {run["digest"] for run in self._runs}
         return sum(
             digest not in self._scores or bool(self.unknown_metrics(digest)) for digest in digests
         )
 
     def num_unused(self) -> int:
-        """The number of scores of runs that are not of the study: other settings, or other data."""
+        """
+        Counts the scores that belong to none of the study's runs: other settings, or other data.
+        """
         return len(self._scores.keys() - {run["digest"] for run in self._runs})
 
     def save(self) -> None:

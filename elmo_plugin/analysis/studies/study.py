@@ -1,4 +1,4 @@
-"""What a study trains and compares, and the files that its runs read."""
+"""What a study trains and compares, and which files its runs read."""
 
 import glob
 import hashlib
@@ -50,18 +50,18 @@ class Row:
 
     @property
     def scale(self) -> float:
-        """What a score is multiplied by to show it."""
+        """The factor by which a score is shown."""
         return 100.0 if self.percent else 1.0
 
     @classmethod
     def from_dict(cls, row: Dict[str, Any]) -> "Row":
-        """The row of which `dataclasses.asdict` made this dictionary."""
+        """Inverts `dataclasses.asdict`."""
         return cls(**{**row, "columns": tuple(Column(**column) for column in row["columns"])})
 
 
 @dataclass(frozen=True)
 class Run:
-    """A training, and the evaluation of its model."""
+    """One training run and the evaluation of its model."""
 
     #: The cell of the table to which its score belongs.
     row: str
@@ -95,17 +95,9 @@ class Study:
 
 def read_study(path: Union[str, os.PathLike]) -> Study:
     """
-    Renders a study and all its experiments.
-
-    # Parameters
-
-    path : `Union[str, os.PathLike]`
-        A jsonnet file that imports `experiments/lib/study.libsonnet`, which checks the settings.
-
-    # Raises
-
-    `ConfigurationError`
-        If the file is missing or no study, or a setting is wrong.
+    Renders a study and all its experiments from a jsonnet file, which imports
+    `experiments/lib/study.libsonnet`. Raises `ConfigurationError` if the file is missing or not a
+    study, or a setting is wrong.
     """
     import _jsonnet
 
@@ -133,15 +125,15 @@ def read_study(path: Union[str, os.PathLike]) -> Study:
 
 def validation_metric(experiment: Dict[str, Any]) -> str:
     """
-    The metric that chooses the best epoch, with its sign: the first of several, and AllenNLP's
-    default, the loss, if none is named.
+    The signed metric that selects the best epoch: the first if there are several, and `-loss`,
+    AllenNLP's default, if there is none.
     """
     found = experiment.get("trainer", {}).get("validation_metric") or "-loss"
     return found[0] if isinstance(found, list) else found
 
 
 def check_inputs(runs: Iterable[Run]) -> None:
-    """Raises `ConfigurationError` if a corpus of a run does not exist; URLs are not looked for."""
+    """Raises `ConfigurationError` if a corpus of a run does not exist. Skips URLs."""
     for run in runs:
         inputs = {**run.experiment, "evaluate": run.evaluate}
         for what in _CORPORA:
@@ -157,10 +149,12 @@ def digest_and_files(
     experiment: Dict[str, Any], evaluate: Optional[str]
 ) -> Tuple[str, Dict[str, str]]:
     """
-    Two results: a hash of all that determines the score of a run, that is, of the experiment and
-    the evaluated file with the contents of files in place of their paths, which differ between
-    machines; and the SHA-256 of each file that the run reads (biLM, vectors, corpora), by its path.
-    A pattern stands for all files that match, a missing file for its `.gz`.
+    Returns the run's digest, and the SHA-256 of each file it reads (biLM, vectors, corpora) by
+    path.
+
+    The digest hashes all that determines the score: the experiment and the evaluated file. Contents
+    of files stand in place of their paths, which differ between machines. A pattern stands for all
+    matching files, and a missing file for its `.gz`.
     """
     files: Dict[str, str] = {}
     parts = _portable({"experiment": experiment, "evaluate": evaluate}, files)
@@ -174,9 +168,9 @@ def digest_and_files(
 
 def _implied_paths(experiment: Dict[str, Any]) -> Iterator[str]:
     """
-    What a run reads even if it is not named: the softmax and the vocabulary beside the initial
-    weights of a language model, the vocabulary beside the options of a biLM with token embeddings,
-    and the default biLM.
+    Yields the files that a run reads without naming them: the softmax and vocabulary beside a
+    language model's initial weights, the vocabulary beside the options of a biLM with token
+    embeddings, and the default biLM.
     """
     for part in _dictionaries(experiment):
         kind = part.get("type")
@@ -205,7 +199,7 @@ def _implied_paths(experiment: Dict[str, Any]) -> Iterator[str]:
 
 
 def _dictionaries(value: Any) -> Iterator[Dict[str, Any]]:
-    """All dictionaries in a value."""
+    """Yields the value if it is a dictionary, and all dictionaries inside it."""
     if isinstance(value, dict):
         yield value
     if isinstance(value, (dict, list)):
@@ -218,7 +212,7 @@ def _beside(path: str, name: str) -> str:
 
 
 def _has_token_embeddings(options_file: Any) -> bool:
-    """Whether this is the options file of a biLM whose words are in a file beside it."""
+    """Whether this is the options file of a biLM that reads its words from a file beside it."""
     for path in _files(options_file) if isinstance(options_file, str) else ():
         try:
             options = json.loads(Path(path).read_text(encoding="utf-8"))
@@ -229,7 +223,7 @@ def _has_token_embeddings(options_file: Any) -> bool:
 
 
 def _portable(value: Any, files: Dict[str, str]) -> Any:
-    """With hashes instead of paths; those of the files are added to `files`."""
+    """Replaces paths by hashes of their files, which are added to `files`."""
     if isinstance(value, dict):
         # A list in place of a folder or of several files, but not of a pattern.
         paths = {name: _data_paths(value.get(name)) for name in (*_CORPORA, *_FOLDERS)}
@@ -245,7 +239,9 @@ def _portable(value: Any, files: Dict[str, str]) -> Any:
 
 
 def _files(name: str) -> List[str]:
-    """The files of a path: itself, its `.gz`, or many if it is a pattern such as `train-*.txt`."""
+    """
+    The file at a path, else its `.gz`, else the files that match a pattern such as `train-*.txt`.
+    """
     name = os.path.expanduser(name.removeprefix("file://"))
     for file in (name, f"{name}.gz"):
         if os.path.isfile(file):
@@ -258,8 +254,8 @@ def _files(name: str) -> List[str]:
 
 def _data_paths(value: Any) -> List[str]:
     """
-    The paths of a corpus, for a biLM one or many (see `Text`): of a list or of a string with
-    commas, and the files of a folder, or the folder itself if it has none.
+    The paths of a corpus. For a biLM, this may be a list, a string with commas, or a folder, which
+    gives its files, or itself if it has none.
     """
     if isinstance(value, list):
         return [path for part in value for path in _data_paths(part)]
@@ -281,6 +277,6 @@ def _hash(path: str) -> str:
 
 @lru_cache(maxsize=None)
 def _hash_of(path: str, *state: int) -> str:
-    """`state` is that of the file: a file that has changed is read again."""
+    """Caches by `state`, so that a changed file is read again."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

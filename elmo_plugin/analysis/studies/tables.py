@@ -1,4 +1,4 @@
-"""Tables of a study: the text of their cells, before they are written as Markdown or LaTeX."""
+"""The tables of a study as text cells, before they are written as Markdown, LaTeX or HTML."""
 
 import math
 import statistics
@@ -24,7 +24,7 @@ _DIFFERENCE = ["difference", "95 %", "error reduction", "error reduction, paper"
 
 @dataclass(frozen=True)
 class Table:
-    """A table of text, for Markdown, LaTeX or HTML."""
+    """A table of text cells."""
 
     head: List[str]
     lines: List[List[str]]
@@ -34,13 +34,13 @@ class Table:
 
 def score_tables(results: Results) -> List[Table]:
     """
-    The tables of a study: one of the rows whose columns are compared, and one of the others.
+    Builds one table of rows whose columns are compared, and one of the other rows. Both show means
+    and sample standard deviations over seeds, and the paper's scores beside the full data only.
 
-    Both show means over seeds, and sample standard deviations. The first has a line for each column
-    of a row, which ends with the number of epochs after which the best score of the baseline on dev
-    is reached (section 5.4 of the paper counts updates), as the mean over the seeds that reach it.
-    Of a row with several shares of the data, those without any score are left out if others have
-    one, and only all data is beside the paper's scores.
+    The first has a line per column. Its last cell is the number of epochs until the best score of
+    the baseline on dev is reached, as a mean over the seeds that reach it; section 5.4 of the paper
+    counts updates. A share of the training data without scores has no lines if another share of its
+    row has scores.
     """
     lines = _lines([row for row in results.rows if row.compare], results, _compared)
     last = ["compared with", "best on dev", "epochs to baseline"]
@@ -54,10 +54,10 @@ def score_tables(results: Results) -> List[Table]:
 
 def summary_table(results: Results) -> Table:
     """
-    A line for each row and fraction: the baseline, and the best of the columns that are compared
-    with it, by their best scores on dev. The paper's error reduction is that of the first column
-    that has one. A row gets no line if the baseline or all other columns lack a score, or if
-    several columns have a score but not all of them one on dev.
+    A line per row and fraction: the baseline, and the column with the best score on dev among those
+    compared with it. The paper's error reduction is from the first column that has one. There is no
+    line if the baseline or all other columns lack scores, or if it is unclear which is best:
+    several have scores, but not all have scores on dev.
     """
     head = ["", "data", "baseline", "score", "best model", "its score", "seeds"]
     rows = [row for row in results.rows if row.compare]
@@ -66,8 +66,8 @@ def summary_table(results: Results) -> Table:
 
 def _lines(rows: List[Row], results: Results, of_share: Callable[..., List[_Line]]) -> List[_Line]:
     """
-    The lines of each row and share of the data, from `of_share(results, row, fraction)`. The name
-    of the row is in its first line only, and so is the share.
+    Collects the lines of `of_share(results, row, fraction)`. Only the first line of a row has its
+    name, and only the first line of a share has the share.
     """
     lines: List[_Line] = []
     for row in rows:
@@ -87,7 +87,6 @@ def _lines(rows: List[Row], results: Results, of_share: Callable[..., List[_Line
 
 
 def _compared(results: Results, row: Row, fraction: float) -> List[_Line]:
-    """A line for each column of a row."""
     lines = []
     scored = cells(results, row, fraction)
     if not scored and any(results.scores(row.name, column.name) for column in row.columns):
@@ -157,12 +156,12 @@ def _percent(share: Optional[float]) -> str:
 
 
 def _as_printed(score: Optional[float]) -> str:
-    """The paper's scores have one decimal, those of NER two."""
+    """Scores have one decimal in the paper, and two for NER."""
     return "" if score is None else max(f"{score:.1f}", f"{score:g}", key=len)
 
 
 def _epochs(of_baseline: List[List[float]], histories: List[List[float]]) -> str:
-    """`3.5`, the mean over the seeds; `3.5 (2 of 3)` if only two of three reach the baseline."""
+    """`3.5`, the mean over seeds; `3.5 (2 of 3)` if only two of three reach the baseline."""
     if not of_baseline or not histories:
         return ""
     goal = statistics.mean(map(max, of_baseline))
@@ -187,7 +186,7 @@ def _histories(found: Cell) -> List[List[float]]:
 
 
 def _wide_table(results: Results, rows: List[Row]) -> Table:
-    """A line for each row and fraction; the scores of its columns, and of the paper, in cells."""
+    """A line per row and fraction, with a cell for each column's score and the paper's."""
     # Keys that differ from those of the other cells, whatever a column is called.
     head: Dict[str, str] = {}
     for row in rows:
@@ -214,7 +213,7 @@ def _mean(row: Row, found: Cell) -> str:
 
 
 def _table(head: List[str], lines: List[_Line]) -> Table:
-    """Without the columns in which no line has a text; `data` is left out if all have 100 %."""
+    """Leaves out empty columns, and `data` if all lines have 100 %."""
     used = [
         name
         for name in head

@@ -1,4 +1,4 @@
-"""Trains and evaluates a run of a study, and goes on after a kill."""
+"""Trains and evaluates one run of a study, and continues after a kill."""
 
 import hashlib
 import json
@@ -40,11 +40,11 @@ _SOURCE_SUFFIXES = (".py", ".cpp", ".h")
 
 
 class RunFailed(Exception):
-    """A run ended with an error. The message has the last lines of its log."""
+    """A run ended with an error. The message shows the last lines of its log."""
 
 
 def folder_of(run: Run, out: Path) -> Path:
-    """The folder of a run within that of the study; its name ends with the digest."""
+    """The run's folder within the study's folder `out`. Its name ends with the digest."""
     # The run may have been begun under another name.
     for begun in sorted((out / "runs").glob(f"*-{run.digest}")):
         return begun
@@ -60,28 +60,28 @@ def train_run(
     should_stop: Callable[[], bool] = lambda: False,
 ) -> Score:
     """
-    Trains and evaluates a run in child processes. Continues what a killed call has begun. Raises
-    `RunFailed` if one fails or is stopped, or a file that the run reads has changed since the study
-    was read; `FolderLocked` if another process trains it.
+    Trains and evaluates a run in child processes, in the folder `folder_of(run, out)`. Continues
+    what a killed call began.
+
+    Raises `RunFailed` if a child process fails, the run is stopped, or a file that it reads has
+    changed since the study was read. Raises `FolderLocked` if another process trains the run.
 
     # Parameters
 
-    run, out
-        The run, and the folder of the study, which has its files in `folder_of(run, out)`.
     metrics : `List[str]`
-        The metrics of which the bootstrap samples are kept.
-    num_threads : `int`, optional (default = `0`)
-        Threads of each process; 0: as many as PyTorch chooses.
-    should_stop : `Callable[[], bool]`, optional
-        Asked twice a second; the run is stopped if it returns true.
+        The metrics whose bootstrap samples are kept.
+    num_threads : `int`
+        Threads of each process; 0 leaves the choice to PyTorch.
+    should_stop : `Callable[[], bool]`
+        Called twice a second; stops the run if it returns true.
 
     # Returns
 
     `Score`
-        `training` has the numbers in `metrics.json`, and as `before_*` those before fine-tuning;
-        `history` the validation metric after each epoch, if higher is better; `evaluation` the
-        numbers of `allennlp evaluate`; `samples` the values of each metric in the bootstrap
-        samples. The last two are `None` without a file to evaluate.
+        Includes `training`, the numbers in `metrics.json` (`before_*`: before fine-tuning);
+        `history`, the validation metric after each epoch if higher is better; `evaluation`, the
+        numbers of `allennlp evaluate`; and `samples`, the bootstrap samples of each metric. The
+        last two are `None` without a file to evaluate.
     """
     _check_files(run)
     folder = folder_of(run, out)
@@ -113,7 +113,7 @@ def train_run(
 
 
 def _check_files(run: Run) -> Dict[str, str]:
-    """The hashes of the files that the run reads, after a check that they have not changed."""
+    """Returns the hashes of the files that the run reads, or raises `RunFailed` if one changed."""
     digest, files = digest_and_files(run.experiment, run.evaluate)
     if digest != run.digest:
         raise RunFailed(
@@ -138,7 +138,7 @@ def _train(run: Run, folder: Path, call: Callable[..., None]) -> None:
 
 
 def _evaluated(run: Run, folder: Path, call: Callable[..., None], metrics: List[str]) -> Any:
-    """The numbers, and the samples of the `metrics`."""
+    """Returns the numbers of the evaluation, and the samples of the `metrics`."""
     if run.evaluate is None:
         return None, None
     scores, samples = folder / "evaluation.json", folder / "samples.json"
@@ -161,7 +161,7 @@ def _call(
     should_stop: Callable[[], bool],
     *arguments: str,
 ) -> None:
-    """Calls `allennlp`."""
+    """Runs an `allennlp` command."""
     log = folder / "log.txt"
     threads = {"OMP_NUM_THREADS": str(num_threads)} if num_threads else {}
     command = [sys.executable, "-m", "allennlp", arguments[0], "--file-friendly-logging"]
@@ -189,7 +189,7 @@ def _call(
 
 
 def _wait(process: subprocess.Popen, folder: Path, should_stop: Callable[[], bool]) -> int:
-    """Adds up the seconds in a file, because this process may be killed."""
+    """Also adds up the seconds in a file, because this process may be killed."""
     before, start = _seconds(folder), time.monotonic()
     while True:
         try:
@@ -204,19 +204,19 @@ def _wait(process: subprocess.Popen, folder: Path, should_stop: Callable[[], boo
 
 
 def _seconds(folder: Path) -> float:
-    """The duration of all calls, including killed ones."""
+    """The duration of all calls, killed ones included."""
     path = folder / "seconds"
     return float(path.read_text()) if path.exists() else 0.0
 
 
 def _from_here(value: Any) -> Any:
-    """With relative paths for files below the current folder, whose own path is of no interest."""
+    """Makes paths below the current folder relative."""
     here = json.dumps(f"{os.getcwd()}/").removesuffix('"')
     return json.loads(json.dumps(value).replace(here, '"'))
 
 
 def _history(training: Path, experiment: Dict[str, Any]) -> List[Optional[float]]:
-    """The metric of the validation after each epoch; empty if lower is better, as for the loss."""
+    """The validation metric after each epoch; empty if lower is better, as for the loss."""
     signed = validation_metric(experiment)
     if signed.startswith("-"):
         return []
