@@ -35,8 +35,7 @@ class LayerWeights:
 
 def layer_weights(archive: Union[str, os.PathLike]) -> List[LayerWeights]:
     """
-    Returns the weights of every mix in a trained model, without building the model. Raises
-    `ConfigurationError` if `TrainedModel.read` does, or if the model contains no mix.
+    Reads every mix of a trained model; `ConfigurationError` if it is unreadable or has no mix.
     """
     found = stored_layer_weights(TrainedModel.read(archive))
     if not found:
@@ -117,8 +116,8 @@ def weight_table(mixes: Sequence[LayerWeights]) -> List[List[str]]:
 
 def model_label(mix: LayerWeights, mixes: Sequence[LayerWeights]) -> str:
     """
-    Names the model. If several archives have the same model, adds the folder of the training run,
-    or the whole path where folders share a name.
+    The model. If several archives have the same model, also their folder, or the whole path where
+    folders share a name.
     """
     name = mix.model.removeprefix("elmo-") or mix.archive
     archives = {other.archive for other in mixes if other.model == mix.model}

@@ -34,10 +34,7 @@ def judge(
 
 
 class PairAccuracy:
-    """
-    Counts the pairs whose good sentence is more likely, in each set, phenomenon and field, and
-    overall. `counts` continues an interrupted run.
-    """
+    """Counts how often the good sentence is more likely. `counts` continues an interrupted run."""
 
     def __init__(self, counts: Optional[Counts] = None) -> None:
         #: By kind and name of a group: the number of pairs, and of right ones in each direction.
@@ -53,8 +50,8 @@ class PairAccuracy:
 
     def table(self) -> List[Dict[str, Any]]:
         """
-        One row per group: `kind`, `name`, `pairs`, and the share of right pairs in each direction.
-        Groups come in the order they were added, sets first and all pairs last.
+        A row per group, sets first, all pairs last: `kind`, `name`, `pairs`, and the share of right
+        pairs in each direction.
         """
         return [
             {

@@ -77,9 +77,9 @@ def page(title: str, sections: List[Section]) -> str:
 
 def read_section(path: Path) -> Optional[Section]:
     """
-    Reads a JSON file from `elmo study` (`results.json`), `elmo probe`, `elmo layer-weights` or
-    `scripts/learning_curve.py`. Returns `None` for any other file. Raises `ConfigurationError` if a
-    file of one of these kinds lacks a field.
+    Reads JSON from `elmo study` (`results.json`), `elmo probe`, `elmo layer-weights` or
+    `scripts/learning_curve.py`; `None` for any other file. Raises `ConfigurationError` if such a
+    file lacks a field.
     """
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
@@ -100,8 +100,8 @@ def read_section(path: Path) -> Optional[Section]:
 
 def models_section(archives: List[Path]) -> Section:
     """
-    Reads `model.tar.gz` and `metrics.json` of training runs, and shows their best scores on dev and
-    layer weights. Raises `ConfigurationError` if it cannot read one of these files.
+    Shows the best scores on dev and the layer weights of trained models, from `model.tar.gz` and
+    `metrics.json`. Raises `ConfigurationError` if it cannot read one of these files.
     """
     lines: List[List[str]] = []
     weights: List[LayerWeights] = []
@@ -120,9 +120,7 @@ def models_section(archives: List[Path]) -> Section:
 
 
 def _validation(archive: Path, config: Dict[str, Any]) -> Tuple[str, str]:
-    """
-    The metric and its best value on dev, in percent if it is a fraction; empty without metrics.
-    """
+    """The metric and its best value on dev, in percent if it is a fraction; empty if unknown."""
     path, signed = archive.parent / "metrics.json", validation_metric(config)
     metric = signed.lstrip("+-")
     try:

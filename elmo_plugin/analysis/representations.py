@@ -59,10 +59,10 @@ class BilmLayers:
 
 class StaticVectors:
     """
-    One layer with a fixed vector per word form. A word that the file lacks gets the vector of its
-    lower-case form, or else zeros. `words` are all words to embed; RAM grows with their number.
+    One fixed vector per word form: the word's own, or its lower-case form's, or zeros. RAM grows
+    with `words`, all words to embed.
 
-    Raises `ValueError` if the file has none of the words, is empty, or is damaged.
+    Raises `ValueError` if the file has none of these words, is empty, or is damaged.
     """
 
     def __init__(self, path: Union[str, os.PathLike], words: Collection[str]) -> None:
@@ -91,8 +91,8 @@ class StaticVectors:
 
 class CoveLayers:
     """
-    Both layers of CoVe on top of static vectors. RAM is bounded as in `embed_with_cove`. Raises
-    `ConfigurationError` if the encoder was trained on vectors of another width.
+    Both layers of CoVe on top of static vectors, embedded as in `embed_with_cove`. Raises
+    `ConfigurationError` if the encoder expects vectors of another width.
     """
 
     def __init__(self, encoder: CoveEncoder, static: StaticVectors) -> None:
@@ -114,10 +114,7 @@ class CoveLayers:
 
 
 def random_bilm(options: BilmOptions, seed: int) -> Bilm:
-    """
-    A biLM with random initial weights, the same for the same seed. As a baseline, it shows how much
-    of a result is due to the architecture alone.
-    """
+    """A biLM with random weights from a seed: a baseline that isolates the effect of training."""
     # Leaves the state of PyTorch's global generator as it was.
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)

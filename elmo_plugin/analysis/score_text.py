@@ -117,15 +117,13 @@ def score_text(
     # Parameters
 
     done : `ScoredText`
-        The state of the last commit, or `ScoredText()` for a new run. Updated in place. Raises
+        The state of the last commit, updated in place; `ScoredText()` for a new run. Raises
         `ConfigurationError` if the text no longer begins with the lines done.
     commit : `Callable[[str, Dict[str, Any]], object]`
-        Receives the next lines, and the fields of the `ScoredText` after them. Called last at the
-        end of the text, and never for a text without words.
+        Receives the next lines and the fields of the `ScoredText` after them. The last call is at
+        the end of the text. A text without words gets no call.
     location : `str`
         The folder of unfinished work, for error messages.
-    on_progress : `Callable[[int], object]`
-        Receives the number of lines done since the last call.
     """
     sentences = text.sentences()
     text.skip(sentences, done.num_lines, done.text_sha256, location)

@@ -43,16 +43,16 @@ class Classifier:
 
 class Objective:
     """
-    The objective of a softmax regression: mean cross-entropy plus an L2 penalty. It maps one flat
-    vector of parameters to loss and gradient, as solvers expect.
+    Mean cross-entropy plus L2 penalty of a softmax regression: maps one flat vector of parameters
+    to loss and gradient, as solvers expect.
 
-    With several layers, the classifier reads their scalar mix (equation 1 of [Peters et al.
-    (2018)](https://arxiv.org/abs/1802.05365)) and learns its softmax-normalised weights. There is
+    With several layers, it reads their scalar mix (equation 1 of [Peters et al.
+    (2018)](https://arxiv.org/abs/1802.05365)) and learns the softmax-normalised weights. There is
     no `gamma`, because the classifier's own weights scale the vector.
 
-    Each dimension of each layer is standardised to mean 0 and variance 1 over the rows. So one
-    penalty suits all representations, and solvers converge fast. Rows are read in chunks, so RAM
-    does not grow with their number.
+    Each dimension of each layer is standardised over the rows, so that one penalty suits all
+    representations and solvers converge fast. Rows are read in chunks: RAM does not grow with their
+    number.
 
     # Parameters
 
@@ -61,8 +61,7 @@ class Objective:
     labels : `numpy.ndarray`
         Shape `(num_rows,)`, from 0 to `num_labels - 1`.
     l2 : `float`
-        Factor of half the squared norm of the classifier's weights. Bias and layer scores are not
-        penalised.
+        Factor of half the squared norm of the weights, without bias and layer scores.
     dtype : `torch.dtype`
         The type of products with rows; sums are in float64.
     """
@@ -98,10 +97,7 @@ class Objective:
         return loss + float(penalty.detach()), flat.grad.numpy()
 
     def unpacked(self, flat: torch.Tensor) -> Tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """
-        Weights `(num_layers, dim, num_labels)` and bias for rows before standardisation, and the
-        softmax-normalised layer weights.
-        """
+        """Weights and bias for rows before standardisation, and the normalised layer weights."""
         size, num_labels = math.prod(self._shape), self._shape[1]
         layer_weights = flat[size + num_labels :].softmax(dim=0)
         # Shape: (num_layers, dim, num_labels)
@@ -139,8 +135,7 @@ def fit(
     on_progress: Callable[[int], object] = lambda num_iterations: None,
 ) -> Classifier:
     """
-    Minimises an `Objective` of these arguments with L-BFGS (`scipy.optimize.minimize`), from zeros.
-    Calls `on_progress(1)` after each iteration. Raises `ImportError` without SciPy.
+    Minimises an `Objective` with SciPy's L-BFGS from zeros; `on_progress(1)` after each iteration.
     """
     objective = Objective(layers, labels, num_labels, l2)
     found = optional_package("scipy.optimize", "Fitting a probe").minimize(

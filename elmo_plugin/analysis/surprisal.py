@@ -115,8 +115,8 @@ class Scorer:
         self, sentences: Iterable[Sequence[str]], batch_size: int = 64
     ) -> Iterator[SentenceScore]:
         """
-        Yields a score for each sentence, in order. Memory and errors are as in `map_in_batches`; a
-        batch also needs up to about eight million logits.
+        Yields a score per sentence, in order, as `map_in_batches`. Logits are at most about 8
+        million.
         """
         return map_in_batches(self._score_batch, sentences, batch_size)
 
@@ -155,9 +155,7 @@ class Scorer:
         return scores
 
     def _top_k_words(self, before: torch.Tensor, after: torch.Tensor) -> Dict[str, List[TopK]]:
-        """
-        `before` and `after`: the hidden states that predict each word, shape `(num_words, dim)`.
-        """
+        """From the hidden states before and after each word, shape `(num_words, dim)` each."""
         if not self._top_k:
             return {}
         found: Dict[str, List[TopK]] = {direction: [] for direction in DIRECTIONS}

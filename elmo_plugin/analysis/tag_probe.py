@@ -50,11 +50,9 @@ class TagScore:
 
 class TagProbe:
     """
-    Fits linear classifiers of tags on frozen word vectors.
-
-    `splits` are the sentences of `train`, `dev` and `test`; `train` needs at least two tags. RAM
-    holds the sentences, about 170 bytes per token. `folder` holds vectors and classifiers, which
-    are reused if they are there already. `l2` and `max_iterations` are as in `fit`.
+    Fits linear classifiers of tags on frozen word vectors. `splits` are the sentences of `train`,
+    `dev` and `test`; RAM holds them, about 170 bytes per token. `folder` holds vectors and
+    classifiers, which are reused if already there. `fit` explains the other settings.
     """
 
     def __init__(
@@ -93,8 +91,7 @@ class TagProbe:
 
     def most_frequent_tag(self) -> TagScore:
         """
-        Scores the baseline: each word's most frequent tag in the training set, or the most frequent
-        tag of all for words that are not in it.
+        The baseline: a word's most frequent tag in training, or for unseen words that of all words.
         """
         counts: Dict[str, Counter] = {}
         tags = self._gold["train"].tolist()
@@ -133,8 +130,8 @@ class TagProbe:
     ) -> Iterator[TagScore]:
         """
         Fits and evaluates a classifier on each layer. `with_mix` adds one on the scalar mix of all
-        layers, if there are several; it learns the weights of the mix too. Calls `on_iteration(1)`
-        after each iteration of the solver.
+        layers, if there are several, with learned weights. Calls `on_iteration(1)` after each
+        iteration.
         """
         numbers = range(len(representation.layers))
         choices = {name: [number] for name, number in zip(representation.layers, numbers)}

@@ -30,10 +30,9 @@ _DECIMALS = 9
 @dataclass(frozen=True)
 class SenseScore:
     """
-    Precision, recall and F1 as counted by [Raganato et al.
-    (2017)](https://aclanthology.org/E17-1010/). An answer is correct if it is one of the gold
-    senses. Precision is over the answers, recall over all words. Each is between 0 and 1, and 0
-    without answers.
+    Precision, recall and F1 of [Raganato et al. (2017)](https://aclanthology.org/E17-1010/), from 0
+    to 1. An answer that is one of the gold senses is correct. Precision is over answers, recall
+    over all words.
     """
 
     num_correct: int
@@ -56,12 +55,12 @@ class SenseScore:
 class SenseProbe:
     """
     Gives a word the sense whose mean vector in the training set is nearest by cosine, among the
-    senses of its lemma and part of speech. Ties go to the more frequent sense. A lemma that is not
-    in the training set gets its first sense.
+    senses of its lemma and part of speech. Ties go to the more frequent sense. Lemmas not in the
+    training set get their first sense.
 
-    RAM holds the test sentences and one vector per sense of their lemmas. `train` is streamed
-    several times. `folder` holds the vectors, which are reused if they are there already. Raises
-    `ConfigurationError` if no lemma of the test sentences is annotated in the training sentences.
+    RAM holds `test` and a vector per sense of its lemmas; `train` is streamed several times.
+    `folder` holds vectors, which are reused if already there. Raises `ConfigurationError` if no
+    lemma of `test` is annotated in `train`.
     """
 
     def __init__(
@@ -120,8 +119,8 @@ class SenseProbe:
 
     def most_frequent_senses(self) -> Answers:
         """
-        The baseline that answers with the lemma's most frequent sense in the training set, at a tie
-        the one that occurs first. Lemmas not in the training set get their first sense.
+        The baseline that answers with the most frequent sense in training (ties: the one seen
+        first), or with the first sense for lemmas not in training.
         """
         # `most_common` keeps the order in which senses were counted first.
         best = {lemma: counts.most_common(1)[0][0] for lemma, counts in self.counts.items()}
@@ -134,8 +133,8 @@ class SenseProbe:
         on_sentences: Callable[[int], object] = lambda num_sentences: None,
     ) -> Iterator[Tuple[str, Answers]]:
         """
-        Yields the name and the answers of each layer. Calls `on_sentences` with the number of
-        sentences embedded since the last call.
+        Yields name and answers of each layer; `on_sentences` is as `on_progress` of
+        `compute_features`.
         """
         train, test = (
             compute_features(representation, texts, self._folder, on_sentences)
@@ -211,10 +210,7 @@ class _SpannedSentences:
 
 
 def words_of(tokens: Sequence[str]) -> Tuple[List[str], List[Tuple[int, int]]]:
-    """
-    The words of a sentence, with multi-word units split at `_`, and each token's span `(start,
-    end)` among them.
-    """
+    """Splits multi-word units at `_`. Returns the words, and each token's span `(start, end)`."""
     # Most sentences have no `_`: then this is twice as fast as the loop.
     if not any("_" in token for token in tokens):
         return list(tokens), [(start, start + 1) for start in range(len(tokens))]

@@ -46,21 +46,18 @@ class BootstrappedScore:
         return numpy.round(self.samples, 6).tolist()
 
     def minus(self, other: "BootstrappedScore") -> Difference:
-        """
-        The difference from another score of the same sentences. Both have the same samples of
-        sentences, so this is a paired bootstrap.
-        """
+        """The difference from another score of the same sentences, with a paired bootstrap."""
         interval = percentile_interval(self.samples - other.samples)
         return Difference(self.value - other.value, interval)
 
 
 def bootstrap(correct: ArrayLike, total: ArrayLike) -> BootstrappedScore:
     """
-    Computes `sum(correct) / sum(total)`, and the same for 1,000 bootstrap samples of sentences.
-    Sentences are drawn instead of words, because the words of a sentence are not independent.
+    Returns `sum(correct) / sum(total)`, also for 1,000 bootstrap samples of sentences. Words are
+    not drawn, because the words of a sentence are not independent.
 
-    `correct` and `total` are counts per sentence, shape `(num_sentences,)`. For accuracy: correct
-    words and all words. For F1: twice the true positives, and predicted plus gold items.
+    `correct` and `total` are counts per sentence. For accuracy: correct words, and all words. For
+    F1: twice the true positives, and predicted plus gold items.
     """
     # Shape: (num_sentences, 2)
     counts = numpy.stack([correct, total], axis=1)

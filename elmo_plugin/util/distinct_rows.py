@@ -5,9 +5,8 @@ import torch
 
 def distinct_rows(rows: torch.Tensor) -> Tuple[torch.Tensor, torch.Tensor]:
     """
-    Returns `torch.unique(rows, dim=0, return_inverse=True)` for integers `(num_rows, num_columns)`:
-    the distinct rows, and each row's index among them, shape `(num_rows,)`. On a GPU it sorts
-    hashes instead of rows, which is much faster and gives another order.
+    `torch.unique(rows, dim=0, return_inverse=True)` for integers. On a GPU, sorts hashes instead of
+    rows, which is much faster and gives another order.
     """
     found = by_hash(rows) if rows.device.type == "cuda" and len(rows) else None
     return found or torch.unique(rows, dim=0, return_inverse=True)

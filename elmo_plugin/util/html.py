@@ -17,9 +17,7 @@ def mark(text: str, label: str) -> str:
 
 
 def marked_words(words: Sequence[str], spans: Iterable[Tuple[int, int, str]]) -> str:
-    """
-    Joins words and marks spans `(first, last, label)`, which include `last` and may be nested.
-    """
+    """Joins words and marks spans `(first, last, label)`, `last` included, which may be nested."""
     pieces: List[List[str]] = [[escape(word)] for word in words]
     # Outer spans come last, so that they are put around the inner ones.
     for first, last, label in sorted(spans, key=lambda span: (span[1] - span[0], -span[0])):

@@ -15,8 +15,8 @@ MARKERS = "osD^vPX"
 
 def label_of(text: str) -> str:
     """
-    Wraps a label into at most two lines, so that the plot beside it keeps its width. Escapes dollar
-    signs, between which matplotlib would read mathematics.
+    Wraps a label into two lines, so that the plot beside it keeps its width, and escapes dollar
+    signs, between which matplotlib reads mathematics.
     """
     lines = textwrap.wrap(text, 44, max_lines=2, placeholder="…")
     return "\n".join(lines).replace("$", r"\$")
@@ -40,18 +40,15 @@ def finish_axis(axis: Any, values: str) -> None:
 
 def new_figure(**settings: Any) -> Any:
     """
-    A `matplotlib.figure.Figure`, made without `pyplot` so that the caller's backend stays as it is.
-    Raises `ConfigurationError` if matplotlib is not installed.
+    A matplotlib `Figure` made without `pyplot`, which leaves the caller's backend alone. Raises
+    `ConfigurationError` if matplotlib is not installed.
     """
     module = optional_package("matplotlib.figure", "Drawing", error=ConfigurationError)
     return module.Figure(layout="constrained", **settings)
 
 
 def write_figure(figure: Any, output: Any, kind: str, **settings: Any) -> None:
-    """
-    Writes a figure to a file as `svg`, `png` or `pdf`, with `settings` of `savefig`. An SVG of the
-    same numbers has the same bytes.
-    """
+    """Writes an `svg`, `png` or `pdf`; an SVG of the same numbers always has the same bytes."""
     matplotlib = optional_package("matplotlib", "Drawing", error=ConfigurationError)
     metadata = {"Date": None} if kind == "svg" else None
     with matplotlib.rc_context({"svg.hashsalt": "elmo"}):

@@ -12,9 +12,8 @@ _SECONDS = 5.0
 @contextmanager
 def progress(unit: str, total: Optional[int] = None) -> Iterator[Callable[[int], Any]]:
     """
-    Yields a function that takes the number of units done since its last call and shows the
-    progress: a `tqdm` bar if tqdm is installed and standard error is a terminal, else a line every
-    five seconds. `unit` is a plural such as `sentences`.
+    Yields a function that takes the number of `unit` (such as `sentences`) done since its last
+    call. It shows a `tqdm` bar on a terminal, if tqdm is installed, else a line every five seconds.
     """
     try:
         from tqdm import tqdm

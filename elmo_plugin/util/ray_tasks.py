@@ -12,23 +12,13 @@ def run_with_ray(
     num_gpus: float = 0,
 ) -> Iterator[Tuple[int, Any]]:
     """
-    Runs a function in [Ray](https://docs.ray.io) tasks, and yields the index of each call as it
-    ends, with its result or the exception that ended it.
+    Runs a function in [Ray](https://docs.ray.io) tasks. Yields the index of each call as it ends,
+    with its result or the exception that ended it. Tasks run in this process's folder with its
+    environment variables, except variables that a worker already has. Ray restarts a task whose
+    worker dies. Raises `ImportError` if Ray is not installed.
 
-    Tasks run in this process's folder with its environment variables, except variables that a
-    worker already has. Ray restarts a task whose worker dies. Raises `ImportError` if Ray is not
-    installed.
-
-    # Parameters
-
-    function : `Callable[..., Any]`
-        Must be importable by workers. Arguments and results should be small.
-    calls : `Sequence[Tuple]`
-        The arguments of each task.
-    address : `Optional[str]`
-        Address of a cluster. By default Ray starts on this machine.
-    num_cpus, num_gpus : `float`
-        What Ray reserves for each task.
+    `function` must be importable by workers, and its arguments and results small. `calls` has the
+    arguments of each task. `address` names a cluster; by default Ray starts on this machine.
     """
     ray = optional_package("ray", "Running in Ray", "'elmo-plugin[ray]'")
     if not ray.is_initialized():

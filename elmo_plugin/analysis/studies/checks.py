@@ -21,9 +21,8 @@ def check_experiments(
     runs: Sequence[Run], on_experiment: Callable[[Run], object] = lambda run: None
 ) -> None:
     """
-    Builds what `allennlp train` builds, without training, for one run of each cell and fraction on
-    the first instances of each corpus. Calls `on_experiment` before each. Raises
-    `ConfigurationError`, which names the run, if a build fails.
+    Builds one run of each cell and fraction on its first instances, as `allennlp train` would.
+    Raises `ConfigurationError`, which names the run, if that fails.
     """
     # No logging and no progress bars: they will be in the log of each run.
     disabled = logging.root.manager.disable

@@ -18,9 +18,7 @@ _DRAWS_PER_SAMPLE = 100
 
 
 class Cell:
-    """
-    The scores of a column over its seeds, in the metric's own unit and the order of the seeds.
-    """
+    """The scores of a column, one per seed in their order, in the metric's own unit."""
 
     def __init__(self, column: Column, scores: List[Score]) -> None:
         found = [{**each["training"], **(each["evaluation"] or {})} for each in scores]
@@ -52,19 +50,14 @@ class Cell:
 
     @property
     def samples(self) -> Optional[numpy.ndarray]:
-        """
-        The means over seeds on the bootstrap samples, repeated; `None` if a run has no samples.
-        """
+        """The mean of each bootstrap sample, repeated; `None` if a run has no samples."""
         if not all(self._samples):
             return None
         return numpy.tile(numpy.array(self._samples).mean(axis=0), _DRAWS_PER_SAMPLE)
 
     @cached_property
     def interval(self) -> Optional[Interval]:
-        """
-        The 95 % interval of the mean, computed as in `difference`. `None` if a run has no bootstrap
-        samples of the metric, or a score is not finite.
-        """
+        """The 95 % interval of the mean; `None` without samples or if a score is not finite."""
         return None if (samples := self.samples) is None else _interval(samples, [self.values])
 
 
@@ -107,17 +100,17 @@ def difference(
     base_fraction: Optional[float] = None,
 ) -> Optional[Comparison]:
     """
-    Compares column `number`, from 0, as `Comparison` explains. `fraction` is the share of the
+    Compares column `number`, from 0, as `Comparison` explains. `fraction` is its share of the
     training data, by default the row's largest. `base_fraction` is the other column's share, by
-    default the same. Returns `None` while either column has no scores. Raises `ValueError` if the
+    default the same. Returns `None` while either column has no scores; raises `ValueError` if the
     row has no such share.
 
-    The interval is a percentile interval of a paired bootstrap: each sample draws instances of the
-    evaluated file, the same for both columns, and gives a difference of the means over seeds. The
-    error of these means is added to it: their standard error times draws from Student's t
-    distribution. The variance over seeds is pooled if both columns have the same number of seeds or
-    one of them has one seed. Otherwise each mean has its own variance, with Welch's degrees of
-    freedom. With one seed per column, the interval covers only the variance over test data.
+    The interval is the percentile interval of a paired bootstrap over the instances of the
+    evaluated file, for the difference of the means over seeds. To each sample is added the error of
+    these means: their standard error times a draw from Student's t distribution. The variance over
+    seeds is pooled if both columns have the same number of seeds or one has a single seed.
+    Otherwise each mean has its own variance, with Welch's degrees of freedom. With one seed per
+    column, the interval covers only the variance over test data.
     """
     known = results.fractions(row.name)
     fraction = known[-1] if fraction is None else fraction
@@ -149,8 +142,8 @@ def baseline(results: Results, row: Row, fraction: float) -> int:
 
 def best_column(results: Results, row: Row, numbers: Sequence[int], fraction: float) -> int:
     """
-    The column, among `numbers`, with the best mean score on dev. If none has a score on dev, the
-    first with any score; if none has a score at all, the first.
+    The one of `numbers` with the best mean score on dev. If none has one, the first with a score,
+    else the first.
     """
     found = cells(results, row, fraction)
     names = {number: row.columns[number].name for number in numbers}
@@ -167,8 +160,8 @@ def best_column(results: Results, row: Row, numbers: Sequence[int], fraction: fl
 
 def paper_error_reduction(row: Row, number: int) -> Optional[float]:
     """
-    The error reduction computed from the paper's scores, against the column `against` or the first
-    baseline that the paper scores. `None` without scores, or where a `Comparison` has none.
+    The error reduction in the paper, against the column `against` or the first baseline with a
+    score; `None` without scores, or where a `Comparison` has none.
     """
     after, against = row.columns[number].paper, row.columns[number].against
     others = row.columns[: row.num_baselines] if against is None else row.columns
@@ -181,9 +174,8 @@ def paper_error_reduction(row: Row, number: int) -> Optional[float]:
 
 def _interval(samples: numpy.ndarray, values: Sequence[Sequence[float]]) -> Optional[Interval]:
     """
-    The interval of a mean over seeds, or of a difference of two means, as `difference` explains.
-    `samples` come from the bootstrap over instances, `values` are the seeds' scores per column.
-    `None` if a number is not finite.
+    Computes the interval that `difference` explains, of one mean or a difference of two. `values`
+    has the seeds' scores for each column. `None` if a number is not finite.
     """
     if not all(numpy.isfinite(part).all() for part in (samples, *map(numpy.asarray, values))):
         return None

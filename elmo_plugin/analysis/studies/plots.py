@@ -31,10 +31,9 @@ class _Line(NamedTuple):
 
 def panels(results: Results) -> List[Panel]:
     """
-    One panel per row with scores, showing each column's mean with its interval as an error bar.
-    Columns are listed one below the other, or drawn as curves over several shares of the training
-    data. Rows whose columns are not compared share a panel per unit. The paper's scores are left
-    out: they come from other data and would hide the differences between columns.
+    One panel per row with scores: the mean and interval of each column, or curves over the shares
+    of training data. Rows that are not compared share a panel per unit. The paper's scores, from
+    other data, are left out: they would hide the differences between columns.
     """
     found = []
     others: Dict[str, List[_Line]] = {}
@@ -58,8 +57,8 @@ def panels(results: Results) -> List[Panel]:
 
 def draw_scores(results: Results, pictures: List[Path]) -> None:
     """
-    Draws all panels one below the other into SVG, PNG or PDF files; writes nothing if there are
-    none. Raises `ConfigurationError` if matplotlib is not installed.
+    Draws all panels into SVG, PNG or PDF files; writes nothing if there are none. Raises
+    `ConfigurationError` if matplotlib is not installed.
     """
     found = panels(results)
     if not found:

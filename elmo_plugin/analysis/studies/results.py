@@ -12,8 +12,8 @@ from elmo_plugin.util.errors import ConfigurationError
 
 class Results:
     """
-    The scores of a study's runs in `results.json`, which is all that tables and plots need. Reads
-    the file if it exists. Raises `ConfigurationError` if `save` did not write it.
+    The scores of a study in `results.json`: all that tables and plots need. Raises
+    `ConfigurationError` if the file exists but was not written by `save`.
     """
 
     def __init__(self, path: Path) -> None:
@@ -27,18 +27,15 @@ class Results:
             self._read()
 
     def set_study(self, study: Study, command: str = "") -> None:
-        """
-        Adopts the study's title, rows and runs, and the command that trains it. Keeps scores of
-        other runs.
-        """
+        """Adopts a study and the command that trains it. Scores of other runs are kept."""
         self.title, self.rows, self.command = study.title, list(study.rows), command
         fields = ("row", "column", "fraction", "seed", "digest")
         self._runs = [{name: getattr(run, name) for name in fields} for run in study.runs]
 
     def missing(self, runs: Iterable[Run]) -> List[Run]:
         """
-        The runs to train, one per digest: runs without a score, and runs whose bootstrap samples
-        lack a metric that the study came to compare later.
+        The runs to train, one per digest: those without a score, or whose bootstrap samples lack a
+        metric that the study came to compare later.
         """
         metrics = self._metrics()
         first: Dict[str, Run] = {}
@@ -59,8 +56,7 @@ class Results:
 
     def reuse(self, other: "Results") -> None:
         """
-        Copies missing scores from another study, unless they lack bootstrap samples of a metric
-        that is compared here.
+        Copies missing scores from another study, if they have samples of all metrics needed here.
         """
         for digest, names in self._metrics().items():
             score = other._scores.get(digest)
@@ -77,8 +73,8 @@ class Results:
 
     def unknown_metrics(self, digest: str) -> str:
         """
-        An error message if a run's score lacks a metric that is compared, whose name must be
-        misspelt. Empty if nothing is wrong or there is no score.
+        Explains which metrics the run's score lacks because their names are misspelt, or returns
+        "".
         """
         score = self._scores.get(digest)
         if score is None:
@@ -92,8 +88,8 @@ class Results:
 
     def num_refused(self, other: "Results") -> int:
         """
-        How many scores in `other` match a cell of the same study that has no score here, but were
-        computed with other settings or data.
+        Counts scores in `other` for empty cells of this study, computed with other settings or
+        data.
         """
         cell = itemgetter("row", "column", "fraction", "seed")
         missing = {cell(run) for run in self._runs if run["digest"] not in self._scores}
@@ -127,9 +123,7 @@ class Results:
         )
 
     def num_unused(self) -> int:
-        """
-        Counts the scores that belong to none of the study's runs: other settings, or other data.
-        """
+        """Counts scores of runs that are not in the study: other settings, or other data."""
         return len(self._scores.keys() - {run["digest"] for run in self._runs})
 
     def save(self) -> None:

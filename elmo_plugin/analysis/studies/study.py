@@ -95,9 +95,8 @@ class Study:
 
 def read_study(path: Union[str, os.PathLike]) -> Study:
     """
-    Renders a study and all its experiments from a jsonnet file, which imports
-    `experiments/lib/study.libsonnet`. Raises `ConfigurationError` if the file is missing or not a
-    study, or a setting is wrong.
+    Renders a jsonnet file that imports `experiments/lib/study.libsonnet`, with all experiments.
+    Raises `ConfigurationError` if it is missing or not a study, or if a setting is wrong.
     """
     import _jsonnet
 
@@ -125,8 +124,7 @@ def read_study(path: Union[str, os.PathLike]) -> Study:
 
 def validation_metric(experiment: Dict[str, Any]) -> str:
     """
-    The signed metric that selects the best epoch: the first if there are several, and `-loss`,
-    AllenNLP's default, if there is none.
+    The first metric that selects the best epoch, with its sign; AllenNLP's default is `-loss`.
     """
     found = experiment.get("trainer", {}).get("validation_metric") or "-loss"
     return found[0] if isinstance(found, list) else found
@@ -150,11 +148,9 @@ def digest_and_files(
 ) -> Tuple[str, Dict[str, str]]:
     """
     Returns the run's digest, and the SHA-256 of each file it reads (biLM, vectors, corpora) by
-    path.
-
-    The digest hashes all that determines the score: the experiment and the evaluated file. Contents
-    of files stand in place of their paths, which differ between machines. A pattern stands for all
-    matching files, and a missing file for its `.gz`.
+    path. The digest hashes all that determines the score. Paths differ between machines, so
+    contents of files stand in their place. A pattern stands for all its files, a missing file for
+    its `.gz`.
     """
     files: Dict[str, str] = {}
     parts = _portable({"experiment": experiment, "evaluate": evaluate}, files)
@@ -168,9 +164,9 @@ def digest_and_files(
 
 def _implied_paths(experiment: Dict[str, Any]) -> Iterator[str]:
     """
-    Yields the files that a run reads without naming them: the softmax and vocabulary beside a
-    language model's initial weights, the vocabulary beside the options of a biLM with token
-    embeddings, and the default biLM.
+    Yields files that are read without being named: the softmax and vocabulary beside initial
+    weights, the vocabulary beside the options of a biLM with token embeddings, and the default
+    biLM.
     """
     for part in _dictionaries(experiment):
         kind = part.get("type")
@@ -239,9 +235,7 @@ def _portable(value: Any, files: Dict[str, str]) -> Any:
 
 
 def _files(name: str) -> List[str]:
-    """
-    The file at a path, else its `.gz`, else the files that match a pattern such as `train-*.txt`.
-    """
+    """The file at a path, else its `.gz`, else all files that match it as a pattern."""
     name = os.path.expanduser(name.removeprefix("file://"))
     for file in (name, f"{name}.gz"):
         if os.path.isfile(file):
@@ -254,8 +248,7 @@ def _files(name: str) -> List[str]:
 
 def _data_paths(value: Any) -> List[str]:
     """
-    The paths of a corpus. For a biLM, this may be a list, a string with commas, or a folder, which
-    gives its files, or itself if it has none.
+    The paths in a list, in a string with commas, or in a folder, which stands for itself if empty.
     """
     if isinstance(value, list):
         return [path for part in value for path in _data_paths(part)]

@@ -34,13 +34,11 @@ class Table:
 
 def score_tables(results: Results) -> List[Table]:
     """
-    Builds one table of rows whose columns are compared, and one of the other rows. Both show means
-    and sample standard deviations over seeds, and the paper's scores beside the full data only.
-
-    The first has a line per column. Its last cell is the number of epochs until the best score of
-    the baseline on dev is reached, as a mean over the seeds that reach it; section 5.4 of the paper
-    counts updates. A share of the training data without scores has no lines if another share of its
-    row has scores.
+    Builds a table of rows whose columns are compared, with a line per column, and one of the
+    others. Both show means and sample standard deviations over seeds; the paper's scores stand
+    beside the full data only. `epochs to baseline` is when a model reaches the baseline's best
+    score on dev, as a mean over the seeds that do; section 5.4 of the paper counts updates. A share
+    of the data without scores has no lines if another share of its row has scores.
     """
     lines = _lines([row for row in results.rows if row.compare], results, _compared)
     last = ["compared with", "best on dev", "epochs to baseline"]
@@ -56,8 +54,7 @@ def summary_table(results: Results) -> Table:
     """
     A line per row and fraction: the baseline, and the column with the best score on dev among those
     compared with it. The paper's error reduction is from the first column that has one. There is no
-    line if the baseline or all other columns lack scores, or if it is unclear which is best:
-    several have scores, but not all have scores on dev.
+    line without scores of both, or if several columns have scores but not all on dev.
     """
     head = ["", "data", "baseline", "score", "best model", "its score", "seeds"]
     rows = [row for row in results.rows if row.compare]
@@ -65,10 +62,7 @@ def summary_table(results: Results) -> Table:
 
 
 def _lines(rows: List[Row], results: Results, of_share: Callable[..., List[_Line]]) -> List[_Line]:
-    """
-    Collects the lines of `of_share(results, row, fraction)`. Only the first line of a row has its
-    name, and only the first line of a share has the share.
-    """
+    """Collects the lines of `of_share`. Only the first line of a row, or of a share, names it."""
     lines: List[_Line] = []
     for row in rows:
         name, fractions = row.name, results.fractions(row.name)

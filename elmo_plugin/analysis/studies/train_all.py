@@ -23,7 +23,7 @@ def train_all(
     on_start: Callable[[Run], object] = lambda run: None,
 ) -> Iterator[Tuple[Run, Outcome]]:
     """
-    Yields each run with its outcome as it ends. Calls `on_start` before each. `num_workers`
+    Yields each run with its outcome as it ends, and calls `on_start` before each. `num_workers`
     parallel runs share the cores, unless `OMP_NUM_THREADS` is set.
     """
     num_threads = threads_per_process(num_workers) if num_workers > 1 else 0
@@ -53,7 +53,7 @@ def train_all_with_ray(
     num_gpus: float = 0,
 ) -> Iterator[Tuple[Run, Outcome]]:
     """
-    Like `train_all`, with a Ray task per run (`run_with_ray`). If a worker dies, its task continues
+    Like `train_all`, with a task of `run_with_ray` per run. If a worker dies, its task continues
     from the last checkpoint. All machines need `out` and the corpora at the same paths.
     """
     num_threads = max(1, int(num_cpus))

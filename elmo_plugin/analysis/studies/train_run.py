@@ -60,28 +60,26 @@ def train_run(
     should_stop: Callable[[], bool] = lambda: False,
 ) -> Score:
     """
-    Trains and evaluates a run in child processes, in the folder `folder_of(run, out)`. Continues
-    what a killed call began.
-
-    Raises `RunFailed` if a child process fails, the run is stopped, or a file that it reads has
-    changed since the study was read. Raises `FolderLocked` if another process trains the run.
-
-    # Parameters
-
-    metrics : `List[str]`
-        The metrics whose bootstrap samples are kept.
-    num_threads : `int`
-        Threads of each process; 0 leaves the choice to PyTorch.
-    should_stop : `Callable[[], bool]`
-        Called twice a second; stops the run if it returns true.
+    Trains and evaluates a run in child processes, in `folder_of(run, out)`, and continues what a
+    killed call began. `metrics` are those whose bootstrap samples are kept. Each child process has
+    `num_threads`, or as many as PyTorch chooses if 0. The run stops when `should_stop`, which is
+    called twice a second, returns true.
 
     # Returns
 
     `Score`
-        Includes `training`, the numbers in `metrics.json` (`before_*`: before fine-tuning);
-        `history`, the validation metric after each epoch if higher is better; `evaluation`, the
-        numbers of `allennlp evaluate`; and `samples`, the bootstrap samples of each metric. The
-        last two are `None` without a file to evaluate.
+        `training` has the numbers in `metrics.json` (`before_*`: before fine-tuning), `history` the
+        validation metric after each epoch if higher is better. `evaluation` has the numbers of
+        `allennlp evaluate` and `samples` the bootstrap samples of each metric; both are `None`
+        without a file to evaluate.
+
+    # Raises
+
+    `RunFailed`
+        If a child process fails, the run is stopped, or a file that it reads has changed since the
+        study was read.
+    `FolderLocked`
+        If another process trains the run.
     """
     _check_files(run)
     folder = folder_of(run, out)
