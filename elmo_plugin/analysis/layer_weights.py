@@ -14,7 +14,7 @@ from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.plotting import label_of
 from elmo_plugin.util.weights import with_prefix
 
-# What a `ScalarMix` has in a state dict: learned scores, or fixed weights.
+# The entries of a `ScalarMix` in a state dict: learned scores or fixed weights.
 _SCORES, _FIXED = "layer_scores", "fixed_weights"
 
 
@@ -27,15 +27,16 @@ class LayerWeights:
     model: str
     #: `input` or `output` of the task; the name of the mix in models without a `Placement`.
     at: str
-    #: One weight per layer, the token layer first; the sum is 1 unless the weights are fixed. A
-    #: layer that is not in the mix has weight 0.
+    #: One weight per layer, the token layer first. They sum to 1 unless they are fixed.
+    #: A layer outside the mix has weight 0.
     weights: List[float]
     gamma: float
 
 
 def layer_weights(archive: Union[str, os.PathLike]) -> List[LayerWeights]:
     """
-    Reads every mix of a trained model; `ConfigurationError` if it is unreadable or has no mix.
+    Reads the mixes of a trained model. Raises `ConfigurationError` if `TrainedModel.read` does, or
+    if the model has no mix.
     """
     found = stored_layer_weights(TrainedModel.read(archive))
     if not found:
@@ -52,7 +53,7 @@ def stored_layer_weights(model: TrainedModel) -> List[LayerWeights]:
         _of_mix(model, name.removesuffix(kind), bilms[bilm])
         for name in model.parameters
         for kind in (_SCORES, _FIXED)
-        # A model may also have mixes of other layers than those of a biLM.
+        # A model may also mix layers that do not belong to a biLM.
         if name.split(".")[-1] == kind and (bilm := f"{name.rpartition('mixes.')[0]}bilm.") in bilms
     ]
 
@@ -98,7 +99,7 @@ def _settings(config: Dict[str, Any], module: str) -> Dict[str, Any]:
     """The settings of the module with this name in the state dict; empty if it has none."""
     settings = config.get("model", {})
     for name in filter(None, module.split(".")):
-        # The state dict has the embedder `words` as `token_embedder_words`, the settings do not.
+        # The state dict calls the embedder `words` `token_embedder_words`; the settings do not.
         embedders = settings.get("token_embedders", {})
         settings = settings.get(name) or embedders.get(name.removeprefix("token_embedder_"), {})
     return settings
@@ -116,8 +117,8 @@ def weight_table(mixes: Sequence[LayerWeights]) -> List[List[str]]:
 
 def model_label(mix: LayerWeights, mixes: Sequence[LayerWeights]) -> str:
     """
-    The model. If several archives have the same model, also their folder, or the whole path where
-    folders share a name.
+    Names the model. If several archives have it, adds their folder, or the whole path where folders
+    share a name.
     """
     name = mix.model.removeprefix("elmo-") or mix.archive
     archives = {other.archive for other in mixes if other.model == mix.model}
@@ -138,7 +139,7 @@ def draw_weights(
 ) -> Any:
     """Draws a row for each mix. Returns the image, which a colour bar needs."""
     rows = [mix.weights + [0.0] * (num_layers - len(mix.weights)) for mix in mixes]
-    # Not `imshow`, which draws a bitmap.
+    # `imshow` would draw a bitmap.
     image = axes.pcolormesh(rows, cmap="cividis", vmin=0.0, vmax=1.0)
     axes.invert_yaxis()
     for row, weights in enumerate(rows):

@@ -37,7 +37,7 @@ class PairAccuracy:
     """Counts how often the good sentence is more likely. `counts` continues an interrupted run."""
 
     def __init__(self, counts: Optional[Counts] = None) -> None:
-        #: By kind and name of a group: the number of pairs, and of right ones in each direction.
+        #: By kind and name of a group: numbers of all pairs, and of right pairs per direction.
         self.counts: Counts = counts or {kind: {} for kind in _KINDS}
 
     def add(self, judged: JudgedPair) -> None:
@@ -50,8 +50,8 @@ class PairAccuracy:
 
     def table(self) -> List[Dict[str, Any]]:
         """
-        A row per group, sets first, all pairs last: `kind`, `name`, `pairs`, and the share of right
-        pairs in each direction.
+        One row per set, phenomenon and field, and one for all pairs: `kind`, `name`, `pairs`, and
+        the share of right pairs in each direction.
         """
         return [
             {

@@ -44,7 +44,7 @@ class Figure:
         draw(figure.subplots())
         write_figure(figure, output, "svg")
         self.caption = caption
-        #: An SVG file.
+        #: The content of an SVG file.
         self.svg = output.getvalue()
 
     def url(self) -> str:
@@ -100,8 +100,8 @@ def read_section(path: Path) -> Optional[Section]:
 
 def models_section(archives: List[Path]) -> Section:
     """
-    Shows the best scores on dev and the layer weights of trained models, from `model.tar.gz` and
-    `metrics.json`. Raises `ConfigurationError` if it cannot read one of these files.
+    Shows trained models, from `model.tar.gz` and `metrics.json`: their best scores on dev and layer
+    weights. Raises `ConfigurationError` if one of these files cannot be read.
     """
     lines: List[List[str]] = []
     weights: List[LayerWeights] = []
@@ -158,7 +158,7 @@ def _study(content: Dict[str, Any], path: Path) -> Section:
 
 def _tags(content: Dict[str, Any], path: Path) -> Section:
     tag, tests = content["tag"], [score["test"] for score in content["scores"]]
-    # The paper has parts of speech only.
+    # The paper probes only parts of speech.
     is_pos = tag in ("upos", "xpos")
     what = f"Table 6: parts of speech ({tag.upper()})" if is_pos else f"Tags ({tag})"
     hollow = f" {_HOLLOW}, on the Penn Treebank." if is_pos else ""
@@ -212,7 +212,7 @@ def _probe(
     for number, score in enumerate(scores):
         values = [f"{100 * column[number]:.{num_decimals}f}" for column in columns.values()]
         low, high = (f"{100 * bound:.{num_decimals}f}" for bound in bounds[number])
-        # The row above may be of other vectors.
+        # The row above may show other vectors.
         found = score.get("from_previous")
         change = Difference(**found).in_percent(num_decimals) if found else ""
         lines.append([names[number], of_paper[number], *values, f"{low} to {high}", change])
@@ -257,7 +257,7 @@ def _height(names: List[str]) -> float:
 
 
 def _learning_curve(content: List[Dict[str, Any]], path: Path) -> Section:
-    # A training that has just begun has no perplexity yet; one that diverged has no finite one.
+    # Training has no perplexity at the start, and no finite one once it diverges.
     points = [p for p in content if p["perplexity"] and math.isfinite(p["perplexity"])]
 
     def draw(axes: Any) -> None:

@@ -28,7 +28,7 @@ class Representation(Protocol):
     layers: List[str]
     #: Width of every layer.
     dim: int
-    #: A hash of all that the vectors depend on: cached vectors are reused if it is the same.
+    #: A hash of all that determines the vectors; equal hashes share cached vectors.
     fingerprint: str
 
     def embed(self, sentences: Iterable[Sequence[str]]) -> Iterator[numpy.ndarray]:
@@ -67,7 +67,7 @@ class StaticVectors:
 
     def __init__(self, path: Union[str, os.PathLike], words: Collection[str]) -> None:
         found, _ = parse_vectors(vector_lines(os.fspath(path)), {*words, *map(str.lower, words)})
-        #: By word, also where the file has it in lower case only.
+        #: By word, even if the file has only its lower-case form.
         self.vectors = {
             word: found[form]
             for word in words
@@ -115,7 +115,7 @@ class CoveLayers:
 
 def random_bilm(options: BilmOptions, seed: int) -> Bilm:
     """A biLM with random weights from a seed: a baseline that isolates the effect of training."""
-    # Leaves the state of PyTorch's global generator as it was.
+    # PyTorch's global generator keeps its state.
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
         return Bilm(options).eval()

@@ -22,7 +22,7 @@ class ScoreRows:
     unit: str = "bits"
     #: One row per sentence, with the sums over its words, instead of one per word.
     of_sentences: bool = False
-    #: Whether scores contain the most probable words, see `Scorer`.
+    #: Whether the `Scorer` finds the most probable words.
     has_top_k: bool = False
 
     def header(self) -> str:
@@ -87,10 +87,10 @@ class ScoredText:
 
     num_lines: int = 0
     num_words: int = 0
-    #: In each direction.
+    #: Per direction.
     num_predictions: int = 0
     text_sha256: str = ""
-    #: The surprisal of the text in each direction.
+    #: The text's surprisal in each direction.
     nats: Dict[str, float] = field(default_factory=lambda: {"forward": 0.0, "backward": 0.0})
 
     def perplexity(self) -> Dict[str, float]:
@@ -141,7 +141,7 @@ def score_text(
         done.num_lines, done.text_sha256 = text.num_lines, text.sha256
         done.num_words = text.num_tokens
         if done.num_predictions:
-            # Work without a line would stay unfinished for ever.
+            # Unfinished work without lines would never end.
             commit(header + "".join(lines), asdict(done))
             header = ""
         on_progress(len(group))

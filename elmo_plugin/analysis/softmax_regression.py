@@ -11,14 +11,13 @@ import torch
 from elmo_plugin.util.optional import optional_package
 from elmo_plugin.util.weights import save_atomically
 
-# Number of rows that are converted and in memory at a time.
+# Rows that are converted and in memory at once.
 _ROWS = 4096
-# The solver stops when no entry of the gradient of the loss (nats per row) exceeds the first in
-# absolute value, or when a step lowers the loss by less than the second (relative to the loss, if
-# that is above 1).
+# The solver stops when every entry of the gradient (nats per row) is at most the first in absolute
+# value, or when a step lowers the loss by less than the second, relative to a loss above 1.
 _GRADIENT, _IMPROVEMENT = 1e-5, 1e-6
-# Number of past steps from which L-BFGS estimates the curvature. With 30 it needs a quarter fewer
-# iterations on real tags than with SciPy's default of 10.
+# Past steps from which L-BFGS estimates the curvature. With 30, it needs a quarter fewer iterations
+# on real tags than with SciPy's default of 10.
 _HISTORY = 30
 
 
@@ -26,33 +25,32 @@ _HISTORY = 30
 class Classifier:
     """A fitted softmax regression."""
 
-    #: Shape `(num_layers, dim, num_labels)`. Multiplied by the layers' weights in the mix.
+    #: Shape `(num_layers, dim, num_labels)`, multiplied by the weights of the layers.
     weights: torch.Tensor
     #: Shape `(num_labels,)`.
     bias: torch.Tensor
     #: The softmax-normalised weights of the layers; `[1.0]` for one layer.
     layer_weights: List[float]
-    #: The objective, in nats per row.
+    #: The objective in nats per row.
     loss: float
-    #: Steps of the solver, and passes over the rows.
+    #: Steps of the solver, and its passes over the rows.
     num_iterations: int
     num_evaluations: int
-    #: False if the solver stopped for another reason, such as the maximum of iterations.
+    #: False if the solver stopped early, for example at the maximum of iterations.
     converged: bool
 
 
 class Objective:
     """
-    Mean cross-entropy plus L2 penalty of a softmax regression: maps one flat vector of parameters
+    Mean cross-entropy plus L2 penalty of a softmax regression. Maps one flat vector of parameters
     to loss and gradient, as solvers expect.
 
-    With several layers, it reads their scalar mix (equation 1 of [Peters et al.
-    (2018)](https://arxiv.org/abs/1802.05365)) and learns the softmax-normalised weights. There is
-    no `gamma`, because the classifier's own weights scale the vector.
+    With several layers, it reads their scalar mix (equation 1 of
+    [Peters et al. (2018)](https://arxiv.org/abs/1802.05365)) and learns the softmax-normalised
+    weights. There is no `gamma`, because the classifier's own weights scale the vector.
 
-    Each dimension of each layer is standardised over the rows, so that one penalty suits all
-    representations and solvers converge fast. Rows are read in chunks: RAM does not grow with their
-    number.
+    Each dimension of each layer is standardised over the rows: one penalty then suits all
+    representations, and solvers converge fast. RAM does not grow with the number of rows.
 
     # Parameters
 
@@ -135,7 +133,8 @@ def fit(
     on_progress: Callable[[int], object] = lambda num_iterations: None,
 ) -> Classifier:
     """
-    Minimises an `Objective` with SciPy's L-BFGS from zeros; `on_progress(1)` after each iteration.
+    Minimises an `Objective` with L-BFGS from zeros. Calls `on_progress(1)` after each iteration.
+    Raises `ImportError` if SciPy is not installed.
     """
     objective = Objective(layers, labels, num_labels, l2)
     found = optional_package("scipy.optimize", "Fitting a probe").minimize(
@@ -143,7 +142,7 @@ def fit(
         numpy.zeros(objective.num_parameters),
         method="L-BFGS-B",
         jac=True,
-        # Without a result, which would be taken for a request to stop.
+        # SciPy would take a result for a request to stop.
         callback=lambda _: (on_progress(1), None)[1],
         options={
             "maxiter": max_iterations,
@@ -200,7 +199,7 @@ def _moments(layers: Sequence[numpy.ndarray]) -> Tuple[torch.Tensor, torch.Tenso
             squares[number] += vectors.square().sum(dim=0)
     mean = sums / num_rows
     variance = squares / num_rows - mean.square()
-    # A dimension that does not vary is only centred, not divided by its deviation of zero.
+    # A constant dimension is only centred: its deviation is zero.
     deviation = torch.where(variance > 1e-12, variance, 1.0).sqrt()
     return mean.unsqueeze(-1), deviation.unsqueeze(-1)
 

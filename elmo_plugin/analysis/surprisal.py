@@ -16,15 +16,14 @@ from elmo_plugin.elmo.token_batches import map_in_batches
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.html import table
 
-#: The surprisal of `both` is the mean of the other two; for the probabilities of its `top_k` see
-#: `SentenceScore`.
+#: In `both`, the surprisal is the mean of the other two; `SentenceScore.top_k` has another formula.
 DIRECTIONS = ("forward", "backward", "both")
 #: The value of one nat in each unit.
 UNITS = {"bits": 1.0 / math.log(2.0), "nats": 1.0}
 # The first ids of a vocabulary.
 _NUM_SPECIALS = 3
 _BEGIN_SENTENCE, _END_SENTENCE, _UNKNOWN = range(_NUM_SPECIALS)
-# Positions whose probabilities over the whole vocabulary are in memory at once.
+# Positions whose probabilities of all words are in memory at once.
 _WORDS_AT_ONCE = 64
 
 #: Words and their probabilities, the most probable first.
@@ -40,21 +39,19 @@ class SentenceScore:
     """
 
     words: Sequence[str]
-    #: Whether each word is in the vocabulary of the softmax; the surprisal of others is that of
-    #: `<UNK>`.
+    #: Whether each word is in the vocabulary of the softmax. Other words are scored as `<UNK>`.
     known: List[bool]
-    #: Shape `(num_words,)`. The surprisal of each word; `both` is the mean of the two.
+    #: The surprisal of each word, shape `(num_words,)`; `both` is the mean of the two.
     forward: numpy.ndarray
     backward: numpy.ndarray
     both: numpy.ndarray
-    #: `forward`: the surprisal of `</S>`; `backward`: that of `<S>`; `both`: their mean.
+    #: The surprisal of `</S>` (`forward`) and of `<S>` (`backward`), and their mean (`both`).
     ends: Dict[str, float]
-    #: Of each direction, the most probable words `w` at the position of each word, if they were
-    #: asked for, without `<S>`, `</S>` and `<UNK>`. Unlike the surprisal, the probability of `both`
-    #: is not a mean: it is p(w | left) p(w | right) / p(w), renormalised over the vocabulary
-    #: without these three. That is Bayes' rule if the words on the left and on the right are
-    #: independent given `w`. p(w) is the frequency of `w` in the training text, or uniform if the
-    #: softmax comes without counts.
+    #: For each direction, the most probable words `w` at each position, if requested, without
+    #: `<S>`, `</S>` and `<UNK>`. Unlike the surprisal, the probability of `both` is not a mean. It
+    #: is p(w | left) p(w | right) / p(w), renormalised over the other words. This is Bayes' rule if
+    #: left and right are independent given `w`. p(w) is the frequency of `w` in the training text,
+    #: or uniform if the softmax has no counts.
     top_k: Dict[str, List[TopK]] = field(default_factory=dict)
 
     def surprisal(self, direction: str) -> float:
@@ -105,7 +102,7 @@ class Scorer:
         self._top_k = min(top_k, len(softmax.words) - _NUM_SPECIALS)
         self._ids = {word: number for number, word in enumerate(softmax.words)}
         device = bilm.boundary_ids.device
-        # Without counts all words count as equally frequent.
+        # Without counts, all words are equally frequent.
         counts = torch.tensor(softmax.counts or [1] * len(softmax.words), device=device)
         self._log_counts = counts[_NUM_SPECIALS:].clamp_min(1).log()
         self._weight = softmax.weight.detach().to(device, torch.float32)
@@ -114,10 +111,7 @@ class Scorer:
     def score(
         self, sentences: Iterable[Sequence[str]], batch_size: int = 64
     ) -> Iterator[SentenceScore]:
-        """
-        Yields a score per sentence, in order, as `map_in_batches`. Logits are at most about 8
-        million.
-        """
+        """Yields a score per sentence, in order. Memory and errors are as in `map_in_batches`."""
         return map_in_batches(self._score_batch, sentences, batch_size)
 
     @torch.inference_mode()
@@ -130,7 +124,7 @@ class Scorer:
         lengths = torch.tensor([len(of_words) + 1 for of_words in ids], device=device)
         # Shape: (batch_size, num_tokens + 1)
         mask = torch.arange(forward.size(1) - 1, device=device) < lengths.unsqueeze(1)
-        # The forward state at each position predicts the next token, the backward the previous one.
+        # Forward states predict the next token, backward states the previous one.
         before, after = forward[:, :-1][mask], backward[:, 1:][mask]
         targets = torch.tensor(
             [id_ for of_words in ids for id_ in (*of_words, _END_SENTENCE)]

@@ -30,7 +30,7 @@ class Accuracy:
     """The share of words with the correct tag."""
 
     overall: BootstrappedScore
-    #: The share among words that the training set lacks; `None` if there are none.
+    #: The share of words not in the training set; `None` if there are none.
     unseen: Optional[float]
 
 
@@ -42,9 +42,9 @@ class TagScore:
     layer: str
     dev: Accuracy
     test: Accuracy
-    #: `None` for the most frequent tag of each word.
+    #: `None` for the baseline.
     classifier: Optional[Classifier]
-    #: The accuracy on test minus that of the previous layer of the same representation.
+    #: The accuracy on test minus the accuracy of the representation's previous layer.
     from_previous: Optional[Difference] = None
 
 
@@ -52,7 +52,8 @@ class TagProbe:
     """
     Fits linear classifiers of tags on frozen word vectors. `splits` are the sentences of `train`,
     `dev` and `test`; RAM holds them, about 170 bytes per token. `folder` holds vectors and
-    classifiers, which are reused if already there. `fit` explains the other settings.
+    classifiers, which are reused if already there. `Objective` explains `l2`. Raises
+    `ConfigurationError` if the training set has fewer than two tags.
     """
 
     def __init__(
@@ -73,7 +74,7 @@ class TagProbe:
             raise ConfigurationError(
                 f"Expected at least two tags to learn, found {len(found)}: {', '.join(found)}."
             )
-        #: The tags of the training set. Others of dev and test always count as errors.
+        #: The tags of the training set. Other tags in dev and test always count as errors.
         self.tags: List[str] = sorted(found)
         ids = {tag: number for number, tag in enumerate(self.tags)}
         self._gold = {
@@ -90,9 +91,7 @@ class TagProbe:
         return chain.from_iterable(sentence.words for sentence in self._sentences[split])
 
     def most_frequent_tag(self) -> TagScore:
-        """
-        The baseline: a word's most frequent tag in training, or for unseen words that of all words.
-        """
+        """The baseline: each word's most frequent tag in training, or the overall one if unseen."""
         counts: Dict[str, Counter] = {}
         tags = self._gold["train"].tolist()
         for word, tag in zip(self._words("train"), tags):
@@ -129,9 +128,8 @@ class TagProbe:
         on_iteration: Callable[[int], object] = lambda num_iterations: None,
     ) -> Iterator[TagScore]:
         """
-        Fits and evaluates a classifier on each layer. `with_mix` adds one on the scalar mix of all
-        layers, if there are several, with learned weights. Calls `on_iteration(1)` after each
-        iteration.
+        Fits and evaluates a classifier on each layer. `with_mix` adds a classifier on the learned
+        scalar mix of several layers. Calls `on_iteration(1)` after each iteration of the solver.
         """
         numbers = range(len(representation.layers))
         choices = {name: [number] for name, number in zip(representation.layers, numbers)}
@@ -173,5 +171,5 @@ class TagProbe:
 
 
 def _most_frequent(counts: Counter) -> int:
-    # Ties are broken in favour of the first tag by name: ids are in the order of names.
+    # At a tie, the first tag by name: ids are in the order of names.
     return min(counts, key=lambda tag: (-counts[tag], tag))

@@ -21,18 +21,18 @@ from elmo_plugin.util.errors import ConfigurationError
 ALL = "all"
 #: The sense of each annotated word of the test sentences, in order; `None` for no answer.
 Answers = List[Optional[str]]
-# Rows that are in memory as float64 at a time: so few that the allocator uses the same pages again.
+# Rows in memory as float64 at once: so few that the allocator reuses the same pages.
 _ROWS = 1024
-# Cosines that differ by less count as equal: the rest is rounding.
+# Cosines are equal if they round to the same: smaller differences are rounding errors.
 _DECIMALS = 9
 
 
 @dataclass(frozen=True)
 class SenseScore:
     """
-    Precision, recall and F1 of [Raganato et al. (2017)](https://aclanthology.org/E17-1010/), from 0
-    to 1. An answer that is one of the gold senses is correct. Precision is over answers, recall
-    over all words.
+    Precision, recall and F1 as in [Raganato et al. (2017)](https://aclanthology.org/E17-1010/),
+    from 0 to 1. An answer is correct if it is one of the gold senses. Precision is over answers,
+    recall over all words.
     """
 
     num_correct: int
@@ -71,7 +71,7 @@ class SenseProbe:
         folder: Path,
     ) -> None:
         self._folder, self._first_senses = folder, first_senses
-        #: The annotated words of the test sentences with the names of their test sets.
+        #: The annotated words of the test sentences, with the names of their test sets.
         self.instances: List[Tuple[str, SenseInstance]] = [
             (sentence.corpus, instance) for sentence in test for instance in sentence.instances
         ]
@@ -79,13 +79,12 @@ class SenseProbe:
         self._num_sentences = len(test)
         lemmas = {instance.lemma for _, instance in self.instances}
         self._train, self._test = _SpannedSentences(train, lemmas), _SpannedSentences(test, lemmas)
-        #: For each lemma of the test sentences that is annotated in the training sentences: how
-        #: often each of its senses occurs there.
+        #: How often each sense occurs in training, for each test lemma annotated there.
         self.counts: Dict[Lemma, Counter] = {}
         self._numbers: Dict[Tuple[Lemma, str], int] = {}
-        #: The number of sentences, of both sets, that get vectors.
+        #: The number of sentences in both sets that get vectors.
         self.num_texts = sum(1 for _ in self._test)
-        # Of each annotation: the number of its vector in the training set, and of its sense.
+        # For each annotation, the numbers of its vector in the training set and of its sense.
         self._vectors, self._senses = self._count()
         if not self.counts:
             examples = ", ".join(" ".join(lemma) for lemma in sorted(lemmas)[:3])
@@ -119,8 +118,8 @@ class SenseProbe:
 
     def most_frequent_senses(self) -> Answers:
         """
-        The baseline that answers with the most frequent sense in training (ties: the one seen
-        first), or with the first sense for lemmas not in training.
+        The baseline: the most frequent sense in training, at a tie the one seen first. Lemmas not
+        in training get their first sense.
         """
         # `most_common` keeps the order in which senses were counted first.
         best = {lemma: counts.most_common(1)[0][0] for lemma, counts in self.counts.items()}
@@ -132,10 +131,7 @@ class SenseProbe:
         representation: Representation,
         on_sentences: Callable[[int], object] = lambda num_sentences: None,
     ) -> Iterator[Tuple[str, Answers]]:
-        """
-        Yields name and answers of each layer; `on_sentences` is as `on_progress` of
-        `compute_features`.
-        """
+        """Yields each layer's name and answers. `on_sentences` goes to `compute_features`."""
         train, test = (
             compute_features(representation, texts, self._folder, on_sentences)
             for texts in (self._train, self._test)
@@ -158,8 +154,8 @@ class SenseProbe:
             rows_of.setdefault(instance.lemma, []).append(row)
         answers = self.first_senses()
         for lemma, counts in self.counts.items():
-            # The most frequent first: `_nearest` takes the first of equally near senses. The cosine
-            # is the same for sums as for means.
+            # The most frequent first: `_nearest` takes the first of equally near senses. Sums have
+            # the same cosine as means.
             senses = [sense for sense, _ in counts.most_common()]
             of_lemma = sums[[self._numbers[lemma, sense] for sense in senses]]
             for row, nearest in zip(rows_of[lemma], _nearest(vectors[rows_of[lemma]], of_lemma)):
@@ -171,7 +167,7 @@ class SenseProbe:
         counts: Dict[str, List[int]] = {}
         for (corpus, instance), answer in zip(self.instances, answers):
             is_answered = answer is not None
-            # A test set may have the name `all`, too.
+            # A test set may also be called `all`.
             for group in dict.fromkeys((corpus, instance.lemma[1], ALL)):
                 counted = counts.setdefault(group, [0, 0, 0])
                 counted[0] += answer in instance.senses
@@ -184,14 +180,16 @@ class SenseProbe:
         answered = zip(self.instances, answers)
         correct = [2 * (answer in instance.senses) for (_, instance), answer in answered]
         total = [1 + (answer is not None) for answer in answers]
-        # Sentences without annotated words are drawn, too, wherever they are.
+        # Sentences without annotated words are drawn too, wherever they are.
         return bootstrap(
             *(numpy.bincount(self._sentence_of, of, self._num_sentences) for of in (correct, total))
         )
 
 
 class _SpannedSentences:
-    """The words of sentences with annotated `lemmas`, and the spans of the annotated words."""
+    """
+    Sentences with annotated words of `lemmas`: all words, and the spans of the annotated ones.
+    """
 
     def __init__(self, sentences: Iterable[SenseSentence], lemmas: Set[Lemma]) -> None:
         self._sentences, self._lemmas = sentences, lemmas
@@ -211,7 +209,7 @@ class _SpannedSentences:
 
 def words_of(tokens: Sequence[str]) -> Tuple[List[str], List[Tuple[int, int]]]:
     """Splits multi-word units at `_`. Returns the words, and each token's span `(start, end)`."""
-    # Most sentences have no `_`: then this is twice as fast as the loop.
+    # Most sentences have no `_`. For them this is twice as fast as the loop.
     if not any("_" in token for token in tokens):
         return list(tokens), [(start, start + 1) for start in range(len(tokens))]
     words: List[str] = []

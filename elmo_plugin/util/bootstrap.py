@@ -34,7 +34,7 @@ class BootstrappedScore:
     """A share of all items, and the same share of each bootstrap sample."""
 
     value: float
-    #: Shape `(num_samples,)`. Not compared, because arrays cannot be by `==`.
+    #: Shape `(num_samples,)`. Excluded from `==`, which arrays do not support as a truth value.
     samples: numpy.ndarray = field(compare=False)
 
     def interval(self) -> Interval:
@@ -73,7 +73,7 @@ def sums_of_samples(
 ) -> Iterator[numpy.ndarray]:
     """
     Yields the sums of `counts`, shape `(num_instances, num_counts)`, over each bootstrap sample.
-    The samples depend only on the number of instances and the seed, so two models share them.
+    Equal seeds and numbers of instances give equal samples, so that two models can be paired.
     """
     generator = numpy.random.default_rng(seed)
     for _ in range(num_samples):

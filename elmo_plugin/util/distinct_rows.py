@@ -5,7 +5,7 @@ import torch
 
 def distinct_rows(rows: torch.Tensor) -> Tuple[torch.Tensor, torch.Tensor]:
     """
-    `torch.unique(rows, dim=0, return_inverse=True)` for integers. On a GPU, sorts hashes instead of
+    `torch.unique(rows, dim=0, return_inverse=True)` for integers. A GPU sorts hashes instead of
     rows, which is much faster and gives another order.
     """
     found = by_hash(rows) if rows.device.type == "cuda" and len(rows) else None

@@ -19,7 +19,7 @@ def mark(text: str, label: str) -> str:
 def marked_words(words: Sequence[str], spans: Iterable[Tuple[int, int, str]]) -> str:
     """Joins words and marks spans `(first, last, label)`, `last` included, which may be nested."""
     pieces: List[List[str]] = [[escape(word)] for word in words]
-    # Outer spans come last, so that they are put around the inner ones.
+    # Outer spans come last, so that their marks enclose the inner ones.
     for first, last, label in sorted(spans, key=lambda span: (span[1] - span[0], -span[0])):
         pieces[first].insert(0, _open(label))
         pieces[last].append(_close(label))

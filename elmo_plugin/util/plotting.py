@@ -8,14 +8,14 @@ from elmo_plugin.util.atomic_write import atomic_write
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.optional import optional_package
 
-#: Okabe and Ito's palette for colour-blind readers, and marks for prints without colour.
+#: Okabe and Ito's palette for colour-blind readers, and markers for prints without colour.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#666666")
 MARKERS = "osD^vPX"
 
 
 def label_of(text: str) -> str:
     """
-    Wraps a label into two lines, so that the plot beside it keeps its width, and escapes dollar
+    Wraps a label into at most two lines, so that the plot beside it keeps its width. Escapes dollar
     signs, between which matplotlib reads mathematics.
     """
     lines = textwrap.wrap(text, 44, max_lines=2, placeholder="…")

@@ -12,8 +12,8 @@ _SECONDS = 5.0
 @contextmanager
 def progress(unit: str, total: Optional[int] = None) -> Iterator[Callable[[int], Any]]:
     """
-    Yields a function that takes the number of `unit` (such as `sentences`) done since its last
-    call. It shows a `tqdm` bar on a terminal, if tqdm is installed, else a line every five seconds.
+    Yields a function to call with the number of sentences (or another `unit`) done since the last
+    call. It shows a `tqdm` bar on a terminal if tqdm is installed, else a line every five seconds.
     """
     try:
         from tqdm import tqdm

@@ -17,8 +17,8 @@ def run_with_ray(
     environment variables, except variables that a worker already has. Ray restarts a task whose
     worker dies. Raises `ImportError` if Ray is not installed.
 
-    `function` must be importable by workers, and its arguments and results small. `calls` has the
-    arguments of each task. `address` names a cluster; by default Ray starts on this machine.
+    Workers must be able to import `function`. Its arguments and results should be small. `address`
+    names a cluster; by default Ray starts on this machine.
     """
     ray = optional_package("ray", "Running in Ray", "'elmo-plugin[ray]'")
     if not ray.is_initialized():
@@ -40,8 +40,8 @@ def run_with_ray(
 def _call(
     function: Callable[..., Any], call: Tuple, environment: Dict[str, str], folder: str
 ) -> Any:
-    # Relative paths and variables name files. Variables that the worker already has, such as those
-    # of Ray, are kept.
+    # Relative paths and variables name files. A worker keeps variables that it already has, such as
+    # Ray's own.
     os.environ.update({k: v for k, v in environment.items() if k not in os.environ})
     os.chdir(folder)
     return function(*call)

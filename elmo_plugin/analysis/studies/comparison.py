@@ -13,7 +13,7 @@ from elmo_plugin.analysis.studies.study import Column, Row
 from elmo_plugin.analysis.studies.train_run import Score
 from elmo_plugin.util.bootstrap import Interval, percentile_interval
 
-# Draws of the error of seeds for each bootstrap sample, so that their quantiles are precise.
+# Draws of the seeds' error per bootstrap sample: enough for precise quantiles.
 _DRAWS_PER_SAMPLE = 100
 
 
@@ -26,7 +26,7 @@ class Cell:
         self.values: List[float] = [
             metrics[column.metric] for metrics in found if metrics.get(column.metric) is not None
         ]
-        #: The validation metric of each seed after each epoch.
+        #: For each seed, the validation metric after each epoch.
         self.histories: List[list] = [each["history"] for each in scores]
         on_dev = f"best_validation_{column.metric.removeprefix('best_validation_')}"
         self._on_dev = [m for each in scores if (m := each["training"].get(on_dev)) is not None]
@@ -39,7 +39,7 @@ class Cell:
     @property
     def deviation(self) -> Optional[float]:
         """The sample standard deviation; `None` for one seed or a score that is not finite."""
-        # The perplexity of a training that diverged is infinite.
+        # Training that diverged has infinite perplexity.
         is_known = len(self.values) > 1 and all(map(math.isfinite, self.values))
         return statistics.stdev(self.values) if is_known else None
 
@@ -68,14 +68,14 @@ class Comparison:
     or else the row's baseline with the best mean score on dev.
     """
 
-    #: In the metric's own unit, for most of them a fraction: 0.01 is one point of a table.
+    #: In the metric's own unit, usually a fraction: 0.01 is one point in a table.
     mean: float
-    #: At 95 %, see `difference`. `None` if a run has no bootstrap samples of the metric.
+    #: At 95 %, as `difference` explains. `None` without bootstrap samples of the metric.
     interval: Optional[Interval]
-    #: The difference divided by the error, `1 - score`, of the baseline or the other column; `None`
-    #: for metrics that are not fractions, or of which lower is better.
+    #: The difference divided by the other column's error, `1 - score`. `None` if the metric is not
+    #: a fraction, or if lower is better.
     error_reduction: Optional[float]
-    #: The number of the column that is subtracted, from 0.
+    #: The number, from 0, of the column that is subtracted.
     base: int
 
 
@@ -142,8 +142,8 @@ def baseline(results: Results, row: Row, fraction: float) -> int:
 
 def best_column(results: Results, row: Row, numbers: Sequence[int], fraction: float) -> int:
     """
-    The one of `numbers` with the best mean score on dev. If none has one, the first with a score,
-    else the first.
+    The column, among `numbers`, with the best mean score on dev. If none has one, the first with
+    any score, or else the first.
     """
     found = cells(results, row, fraction)
     names = {number: row.columns[number].name for number in numbers}
@@ -174,8 +174,8 @@ def paper_error_reduction(row: Row, number: int) -> Optional[float]:
 
 def _interval(samples: numpy.ndarray, values: Sequence[Sequence[float]]) -> Optional[Interval]:
     """
-    Computes the interval that `difference` explains, of one mean or a difference of two. `values`
-    has the seeds' scores for each column. `None` if a number is not finite.
+    Computes the interval of `difference`, for one mean or a difference of two. `values` has each
+    column's scores by seed. Returns `None` if a number is not finite.
     """
     if not all(numpy.isfinite(part).all() for part in (samples, *map(numpy.asarray, values))):
         return None
@@ -185,7 +185,7 @@ def _interval(samples: numpy.ndarray, values: Sequence[Sequence[float]]) -> Opti
     if not any(squares):
         return percentile_interval(samples)
     if min(counts) > 1 and len(set(counts)) > 1:
-        # Welch's: the pooled variance is too small if the mean of fewer seeds varies more.
+        # Welch's test: pooled variance is too small if the column with fewer seeds varies more.
         parts = [square / (count - 1) / count for square, count in zip(squares, counts)]
         variance = sum(parts)
         degrees = variance**2 / sum(part**2 / (n - 1) for part, n in zip(parts, counts))

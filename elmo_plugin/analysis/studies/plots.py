@@ -16,7 +16,7 @@ class Panel(NamedTuple):
     title: str
     #: In inches.
     height: float
-    #: Draws on axes of matplotlib.
+    #: Receives the axes to draw on.
     draw: Callable[[Any], None]
 
 
@@ -31,9 +31,9 @@ class _Line(NamedTuple):
 
 def panels(results: Results) -> List[Panel]:
     """
-    One panel per row with scores: the mean and interval of each column, or curves over the shares
-    of training data. Rows that are not compared share a panel per unit. The paper's scores, from
-    other data, are left out: they would hide the differences between columns.
+    One panel per row with scores: the mean and interval of each column, drawn as curves if there
+    are several shares of training data. Rows that are not compared share a panel per unit. The
+    paper's scores come from other data, and would hide the differences between columns.
     """
     found = []
     others: Dict[str, List[_Line]] = {}
@@ -49,7 +49,7 @@ def panels(results: Results) -> List[Panel]:
     for unit, lines in others.items():
         if lines:
             height = 1.1 + 0.3 * len(lines)
-            # Titles differ, because those of a page must.
+            # Titles must differ on a page.
             title = f"{results.title}, {unit}" if unit else results.title
             found.append(Panel(title, height, partial(_values, unit=unit, lines=lines)))
     return found
@@ -129,7 +129,7 @@ def _values(axis: Any, unit: str, lines: List[_Line]) -> None:
     if all(found.mean >= 0 for line in lines for found in line.cells.values()):
         axis.set_xlim(left=0)
     axis.set_xlabel(unit, fontsize=8)
-    # Of these axes only, although the figure may have others.
+    # The legend names only these axes, although the figure may have others.
     handles = axis.get_legend_handles_labels()
     axis.figure.legend(*handles, fontsize=8, frameon=False, ncols=3, loc="outside lower center")
     _name_lines(axis, [line.name for line in lines])
@@ -146,17 +146,17 @@ def _bar(row: Row, found: Cell) -> Tuple[float, float]:
     """The lengths of the error bar below and above the mean."""
     low, high = found.interval or (found.mean, found.mean)
     if row.percent:
-        # Student's t distribution, with few seeds, knows no limits.
+        # With few seeds, Student's t distribution exceeds the limits of a score.
         low, high = max(low, 0.0), min(high, 1.0)
-    # The mean of few seeds may lie outside of a percentile interval.
+    # The mean of few seeds may lie outside a percentile interval.
     return row.scale * max(0.0, found.mean - low), row.scale * max(0.0, high - found.mean)
 
 
 def _unit(row: Row) -> str:
     metrics = {column.metric for column in row.columns}
-    # If the columns have several metrics, their names say which.
+    # Columns with several metrics say in their names which they use.
     name = metrics.pop().removeprefix("best_validation_").replace("_", " ")
     if "f1" in name:
-        # Such as AllenNLP's `f1-measure-overall`.
+        # For example AllenNLP's `f1-measure-overall`.
         name = "F1"
     return ", ".join([*([] if metrics else [name]), *(["%"] if row.percent else [])])

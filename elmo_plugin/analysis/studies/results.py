@@ -20,22 +20,22 @@ class Results:
         self.path = path
         self.title, self.command = "", ""
         self.rows: List[Row] = []
-        # For each run: its cell of the table, its seed, and the digest by which its score is found.
+        # For each run, its cell in the table, its seed, and the digest that finds its score.
         self._runs: List[Dict[str, Any]] = []
         self._scores: Dict[str, Score] = {}
         if path.exists():
             self._read()
 
     def set_study(self, study: Study, command: str = "") -> None:
-        """Adopts a study and the command that trains it. Scores of other runs are kept."""
+        """Adopts a study and the command that trains it. Keeps scores of other runs."""
         self.title, self.rows, self.command = study.title, list(study.rows), command
         fields = ("row", "column", "fraction", "seed", "digest")
         self._runs = [{name: getattr(run, name) for name in fields} for run in study.runs]
 
     def missing(self, runs: Iterable[Run]) -> List[Run]:
         """
-        The runs to train, one per digest: those without a score, or whose bootstrap samples lack a
-        metric that the study came to compare later.
+        The runs to train, one per digest: runs without a score, and runs whose bootstrap samples
+        lack a metric that the study came to compare later.
         """
         metrics = self._metrics()
         first: Dict[str, Run] = {}
@@ -72,10 +72,7 @@ class Results:
         return found
 
     def unknown_metrics(self, digest: str) -> str:
-        """
-        Explains which metrics the run's score lacks because their names are misspelt, or returns
-        "".
-        """
+        """A message about misspelt metrics, which the run's score lacks; empty if none."""
         score = self._scores.get(digest)
         if score is None:
             return ""
@@ -87,10 +84,7 @@ class Results:
         )
 
     def num_refused(self, other: "Results") -> int:
-        """
-        Counts scores in `other` for empty cells of this study, computed with other settings or
-        data.
-        """
+        """Counts scores in `other` that fit an empty cell, but have other settings or data."""
         cell = itemgetter("row", "column", "fraction", "seed")
         missing = {cell(run) for run in self._runs if run["digest"] not in self._scores}
         known = {run["digest"] for run in self._runs}

@@ -16,7 +16,7 @@ from elmo_plugin.environment import setting
 from elmo_plugin.util.errors import ConfigurationError, jsonnet_message
 
 _CORPORA = ("train_data_path", "validation_data_path", "test_data_path", "evaluate")
-# What else may be a folder: that of a trained model or of a vocabulary, or text for a biLM.
+# Settings that may name a folder: a trained model, a vocabulary, or text for a biLM.
 _FOLDERS = ("weight_file", "file", "directory", "text")
 
 
@@ -27,10 +27,9 @@ class Column:
     name: str
     #: A name in the output of `allennlp evaluate`, or in the metrics of a training run.
     metric: str
-    #: The score of the paper as printed there: in percent if the row's `percent` is true, else in
-    #: the unit of the metric.
+    #: The score as printed in the paper: in percent if the row's `percent` is true.
     paper: Optional[float]
-    #: The name of the column to compare it with; `None` means the baseline.
+    #: The name of the column to compare with; `None` means the baseline.
     against: Optional[str] = None
 
 
@@ -45,7 +44,7 @@ class Row:
     lower_is_better: bool
     #: Whether columns are compared with the baseline.
     compare: bool
-    #: How many of the columns, from the first on, are baselines.
+    #: How many of the first columns are baselines.
     num_baselines: int
 
     @property
@@ -63,7 +62,7 @@ class Row:
 class Run:
     """One training run and the evaluation of its model."""
 
-    #: The cell of the table to which its score belongs.
+    #: The cell in the table that shows its score.
     row: str
     column: str
     #: The share of the training data.
@@ -73,7 +72,7 @@ class Run:
     evaluate: Optional[str]
     #: The configuration for `allennlp train`.
     experiment: Dict[str, Any]
-    #: See `digest_and_files`.
+    #: From `digest_and_files`.
     digest: str
 
     @property
@@ -102,8 +101,8 @@ def read_study(path: Union[str, os.PathLike]) -> Study:
 
     if not os.path.isfile(path):
         raise ConfigurationError(f"{path}: no such file. Name the jsonnet file of a study.")
-    # Python decodes bytes that are not UTF-8 as surrogates. The bindings fail for variables that
-    # have any, even if nothing reads them.
+    # Python decodes bytes that are not UTF-8 as surrogates. Variables with surrogates break the
+    # bindings, even if nothing reads them.
     variables = {n: v for n, v in os.environ.items() if not re.search("[\udc80-\udcff]", n + v)}
     try:
         rendered = json.loads(_jsonnet.evaluate_file(os.fspath(path), ext_vars=variables))
@@ -123,9 +122,7 @@ def read_study(path: Union[str, os.PathLike]) -> Study:
 
 
 def validation_metric(experiment: Dict[str, Any]) -> str:
-    """
-    The first metric that selects the best epoch, with its sign; AllenNLP's default is `-loss`.
-    """
+    """The signed metric that selects the best epoch, or the first of several; default `-loss`."""
     found = experiment.get("trainer", {}).get("validation_metric") or "-loss"
     return found[0] if isinstance(found, list) else found
 
@@ -148,9 +145,8 @@ def digest_and_files(
 ) -> Tuple[str, Dict[str, str]]:
     """
     Returns the run's digest, and the SHA-256 of each file it reads (biLM, vectors, corpora) by
-    path. The digest hashes all that determines the score. Paths differ between machines, so
-    contents of files stand in their place. A pattern stands for all its files, a missing file for
-    its `.gz`.
+    path. The digest hashes all that determines the score, with contents of files in place of paths,
+    which differ between machines. A pattern means all its files, a missing file its `.gz`.
     """
     files: Dict[str, str] = {}
     parts = _portable({"experiment": experiment, "evaluate": evaluate}, files)
@@ -164,13 +160,12 @@ def digest_and_files(
 
 def _implied_paths(experiment: Dict[str, Any]) -> Iterator[str]:
     """
-    Yields files that are read without being named: the softmax and vocabulary beside initial
-    weights, the vocabulary beside the options of a biLM with token embeddings, and the default
-    biLM.
+    Yields files that a run reads but does not name: the softmax and vocabulary beside initial
+    weights, the vocabulary beside options with token embeddings, and the default biLM.
     """
     for part in _dictionaries(experiment):
         kind = part.get("type")
-        # A placement has the settings of its ELMo in `elmo`, usually without a type.
+        # A placement keeps the settings of its ELMo in `elmo`, usually without a type.
         elmo = part.get("elmo") if kind == "elmo-placement" else part
         has_weights = kind in ("elmo-token-embedder", "elmo-placement")
         if (has_weights or kind == "elmo-characters") and isinstance(elmo, dict):
@@ -221,7 +216,7 @@ def _has_token_embeddings(options_file: Any) -> bool:
 def _portable(value: Any, files: Dict[str, str]) -> Any:
     """Replaces paths by hashes of their files, which are added to `files`."""
     if isinstance(value, dict):
-        # A list in place of a folder or of several files, but not of a pattern.
+        # Lists replace folders and several files, but not patterns.
         paths = {name: _data_paths(value.get(name)) for name in (*_CORPORA, *_FOLDERS)}
         lists = {n: found for n, found in paths.items() if found and found != [value[n]]}
         return {name: _portable(part, files) for name, part in {**value, **lists}.items()}
@@ -240,16 +235,14 @@ def _files(name: str) -> List[str]:
     for file in (name, f"{name}.gz"):
         if os.path.isfile(file):
             return [file]
-    # Other strings of an experiment, such as regular expressions, name no folder.
+    # Other strings in an experiment, such as regular expressions, name no folder.
     names = (name, f"{name}.gz") if os.sep in name else ()
     found = next(filter(None, (glob.glob(each, recursive=True) for each in names)), [])
     return sorted(filter(os.path.isfile, found))
 
 
 def _data_paths(value: Any) -> List[str]:
-    """
-    The paths in a list, in a string with commas, or in a folder, which stands for itself if empty.
-    """
+    """Splits a list, a string with commas, or a folder into paths. An empty folder stays a path."""
     if isinstance(value, list):
         return [path for part in value for path in _data_paths(part)]
     if not isinstance(value, str) or not value:
@@ -270,6 +263,6 @@ def _hash(path: str) -> str:
 
 @lru_cache(maxsize=None)
 def _hash_of(path: str, *state: int) -> str:
-    """Caches by `state`, so that a changed file is read again."""
+    """`state` changes with the file, so that the cache never returns an old hash."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

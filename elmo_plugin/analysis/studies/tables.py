@@ -16,7 +16,7 @@ from elmo_plugin.analysis.studies.comparison import (
 from elmo_plugin.analysis.studies.results import Results
 from elmo_plugin.analysis.studies.study import Row
 
-# A line is the texts of its cells, by the heads of their columns.
+# A line has the text of each cell by the head of its column.
 _Line = Dict[str, str]
 _WORDS = ["", "data", "model"]
 _DIFFERENCE = ["difference", "95 %", "error reduction", "error reduction, paper"]
@@ -28,17 +28,17 @@ class Table:
 
     head: List[str]
     lines: List[List[str]]
-    #: Number of columns with words, which are left-aligned; those after them have numbers.
+    #: The first columns have words and are left-aligned; the others have numbers.
     num_left: int = 1
 
 
 def score_tables(results: Results) -> List[Table]:
     """
-    Builds a table of rows whose columns are compared, with a line per column, and one of the
-    others. Both show means and sample standard deviations over seeds; the paper's scores stand
-    beside the full data only. `epochs to baseline` is when a model reaches the baseline's best
-    score on dev, as a mean over the seeds that do; section 5.4 of the paper counts updates. A share
-    of the data without scores has no lines if another share of its row has scores.
+    Builds two tables: rows whose columns are compared, with a line per column, and the other rows.
+    Both show means and sample standard deviations over seeds, and the paper's scores beside the
+    full data only. `epochs to baseline` counts epochs until a model reaches the baseline's best
+    score on dev, as a mean over the seeds that reach it; section 5.4 of the paper counts updates. A
+    share of the data without scores has no lines if another share of its row has scores.
     """
     lines = _lines([row for row in results.rows if row.compare], results, _compared)
     last = ["compared with", "best on dev", "epochs to baseline"]
@@ -52,9 +52,9 @@ def score_tables(results: Results) -> List[Table]:
 
 def summary_table(results: Results) -> Table:
     """
-    A line per row and fraction: the baseline, and the column with the best score on dev among those
-    compared with it. The paper's error reduction is from the first column that has one. There is no
-    line without scores of both, or if several columns have scores but not all on dev.
+    A line per row and fraction: the baseline, and the column with the best score on dev among the
+    columns compared with it. The paper's error reduction is from the first column that has one.
+    There is no line if either lacks scores, or if several columns have scores but not all on dev.
     """
     head = ["", "data", "baseline", "score", "best model", "its score", "seeds"]
     rows = [row for row in results.rows if row.compare]
@@ -69,7 +69,7 @@ def _lines(rows: List[Row], results: Results, of_share: Callable[..., List[_Line
         for fraction in fractions:
             share = f"{100 * fraction:g} %"
             if len(fractions) > 1 and fraction != 1:
-                # The paper has the scores of all data.
+                # The paper's scores are for all data.
                 columns = tuple(replace(column, paper=None) for column in row.columns)
                 row_of_share = replace(row, columns=columns)
             else:
@@ -93,7 +93,7 @@ def _compared(results: Results, row: Row, fraction: float) -> List[_Line]:
             line["seeds"] = str(len(found.values))
             on_dev = found.on_dev
             line["best on dev"] = "" if on_dev is None else f"{row.scale * on_dev:.2f}"
-            # Scores are assumed to rise: metrics of which lower is better have no number.
+            # This assumes that scores rise: if lower is better, there is no number.
             if goal is not None and not row.lower_is_better:
                 line["epochs to baseline"] = _epochs(_histories(goal), _histories(found))
         lines.append({**line, **_difference(results, row, number, fraction)})
@@ -181,7 +181,7 @@ def _histories(found: Cell) -> List[List[float]]:
 
 def _wide_table(results: Results, rows: List[Row]) -> Table:
     """A line per row and fraction, with a cell for each column's score and the paper's."""
-    # Keys that differ from those of the other cells, whatever a column is called.
+    # The prefixes keep these keys apart from other cells, whatever a column is called.
     head: Dict[str, str] = {}
     for row in rows:
         for column in row.columns:
@@ -196,7 +196,7 @@ def _side_by_side(results: Results, row: Row, fraction: float) -> List[_Line]:
     line = {f"paper: {column.name}": _as_printed(column.paper) for column in row.columns}
     line.update((f"score: {name}", _mean(row, found)) for name, found in scored.items())
     seeds = [str(len(found.values)) for found in scored.values()]
-    # One number if all columns have as many.
+    # One number if it is the same for all columns.
     line["seeds"] = ", ".join(seeds if len(set(seeds)) > 1 else seeds[:1])
     return [line] if any(line.values()) else []
 

@@ -39,7 +39,7 @@ def train_all(
         for future in as_completed(futures):
             yield futures[future], future.result()
     finally:
-        # After an interruption, stops runs that have begun and cancels those that wait.
+        # After an interruption, stops runs that have begun and cancels the others.
         stop.set()
         pool.shutdown(cancel_futures=True)
 
@@ -59,7 +59,7 @@ def train_all_with_ray(
     num_threads = max(1, int(num_cpus))
     calls = [(run, out.resolve(), metrics, num_threads) for run in runs]
     for number, outcome in run_with_ray(_outcome, calls, address, num_cpus, num_gpus):
-        # Of Ray itself, or of a worker that cannot begin; `_outcome` returns all other errors.
+        # Ray itself failed, or a worker could not begin: `_outcome` returns all other errors.
         if isinstance(outcome, Exception) and not isinstance(outcome, RunFailed):
             outcome = RunFailed(str(outcome))
         yield runs[number], outcome

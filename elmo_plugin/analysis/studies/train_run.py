@@ -23,15 +23,15 @@ from elmo_plugin.util.bfloat16 import CPU_HAS_BFLOAT16
 from elmo_plugin.util.distributed import end_with_parent
 from elmo_plugin.util.folder_lock import FolderLock, lock_folder, wait_for_lock
 
-#: What is kept of a run, as in `results.json`.
+#: What `results.json` keeps of a run.
 Score = Dict[str, Any]
 
 _NUM_LOG_LINES = 8
 # Seconds between two calls of `should_stop`.
 _SECONDS = 0.5
-# Of the name of a run's folder without its digest; file systems take 255 bytes.
+# Length of a run's folder name before the digest; file systems take 255 bytes.
 _MAX_NAME_LENGTH = 120
-# How long to wait for another process that trains the run, see `wait_for_lock`.
+# Time for another process that trains the run to end: see `wait_for_lock`.
 _LOCK_SECONDS = 60.0
 _EVALUATION = json.dumps({"evaluation": {"type": "elmo-bootstrap"}})
 _PACKAGES = ("torch", "numpy", "allennlp", "elmo-plugin")
@@ -60,17 +60,17 @@ def train_run(
     should_stop: Callable[[], bool] = lambda: False,
 ) -> Score:
     """
-    Trains and evaluates a run in child processes, in `folder_of(run, out)`, and continues what a
-    killed call began. `metrics` are those whose bootstrap samples are kept. Each child process has
-    `num_threads`, or as many as PyTorch chooses if 0. The run stops when `should_stop`, which is
-    called twice a second, returns true.
+    Trains and evaluates a run in child processes, in `folder_of(run, out)`. Continues what a killed
+    call began. Keeps the bootstrap samples of `metrics`. Each child process has `num_threads`
+    threads; 0 leaves the choice to PyTorch. `should_stop` is called twice a second, and stops the
+    run if it returns true.
 
     # Returns
 
     `Score`
-        `training` has the numbers in `metrics.json` (`before_*`: before fine-tuning), `history` the
-        validation metric after each epoch if higher is better. `evaluation` has the numbers of
-        `allennlp evaluate` and `samples` the bootstrap samples of each metric; both are `None`
+        `training` has the numbers in `metrics.json` (`before_*`: before fine-tuning), and `history`
+        the validation metric after each epoch if higher is better. `evaluation` has the numbers of
+        `allennlp evaluate`, and `samples` the bootstrap samples of each metric; both are `None`
         without a file to evaluate.
 
     # Raises
@@ -123,7 +123,7 @@ def _check_files(run: Run) -> Dict[str, str]:
 def _train(run: Run, folder: Path, call: Callable[..., None]) -> None:
     names = ("experiment.json", "training", "versions.json")
     experiment, training, versions = (folder / name for name in names)
-    # Cannot be continued without its configuration, or if the paths in it have changed.
+    # Training can continue only with its configuration and unchanged paths.
     is_same = experiment.exists() and _read(experiment) == run.experiment
     if training.exists() and not (is_same and (training / "config.json").exists()):
         shutil.rmtree(training)
@@ -145,7 +145,7 @@ def _evaluated(run: Run, folder: Path, call: Callable[..., None], metrics: List[
         outputs = ["--output-file", str(scores), "--predictions-output-file", str(samples)]
         archive = str(folder / "training" / "model.tar.gz")
         device = "0" if torch.cuda.is_available() else "-1"
-        # `allennlp evaluate` takes a path with commas for several, unless it is a JSON string.
+        # `allennlp evaluate` splits a path at commas, unless it is a JSON string.
         corpus = json.dumps(run.evaluate)
         call("evaluate", archive, corpus, *outputs, "-o", _EVALUATION, "--cuda-device", device)
     found = _read(samples)["metrics"]
@@ -165,7 +165,7 @@ def _call(
     command = [sys.executable, "-m", "allennlp", arguments[0], "--file-friendly-logging"]
     command += ["--include-package", "elmo_plugin.plugin", *arguments[1:]]
     with open(log, "ab") as output:
-        # The child inherits the lock, and keeps it if it outlives this process.
+        # The child inherits the lock, and holds it if it outlives this process.
         process = subprocess.Popen(
             command,
             stdout=output,
@@ -177,7 +177,7 @@ def _call(
         try:
             code = _wait(process, folder, should_stop)
         finally:
-            # Has an effect only after an exception, such as an interruption.
+            # This has an effect only after an exception, such as an interruption.
             process.terminate()
             process.wait()
     if code:
@@ -228,7 +228,7 @@ def _numbers(path: Path) -> Dict[str, float]:
 
 
 def _versions() -> Dict[str, str]:
-    # The processor's instructions: without those for bfloat16, `mixed_precision` is float32.
+    # On a processor without bfloat16, `mixed_precision` is float32.
     cpu = torch.backends.cpu.get_cpu_capability() + (", bfloat16" if CPU_HAS_BFLOAT16 else "")
     found = {"python": sys.version.split()[0], "cpu": cpu}
     if torch.cuda.is_available():
