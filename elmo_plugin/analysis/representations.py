@@ -59,10 +59,9 @@ class BilmLayers:
 
 class StaticVectors:
     """
-    One fixed vector per word form: the word's own, or its lower-case form's, or zeros. RAM grows
-    with `words`, all words to embed.
-
-    Raises `ValueError` if the file has none of these words, is empty, or is damaged.
+    One fixed vector per word form: the word's own, else its lower-case form's, else zeros. RAM
+    grows with `words`, all words to embed. Raises `ValueError` if the file has none of them, or is
+    damaged.
     """
 
     def __init__(self, path: Union[str, os.PathLike], words: Collection[str]) -> None:

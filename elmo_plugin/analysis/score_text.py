@@ -87,7 +87,7 @@ class ScoredText:
 
     num_lines: int = 0
     num_words: int = 0
-    #: Per direction.
+    #: In each direction.
     num_predictions: int = 0
     text_sha256: str = ""
     #: The text's surprisal in each direction.
@@ -114,16 +114,10 @@ def score_text(
     Scores the sentences of a text and skips empty lines. After a kill, the same call continues
     after the last commit and writes the same lines, because the batches are the same.
 
-    # Parameters
-
-    done : `ScoredText`
-        The state of the last commit, updated in place; `ScoredText()` for a new run. Raises
-        `ConfigurationError` if the text no longer begins with the lines done.
-    commit : `Callable[[str, Dict[str, Any]], object]`
-        Receives the next lines and the fields of the `ScoredText` after them. The last call is at
-        the end of the text. A text without words gets no call.
-    location : `str`
-        The folder of unfinished work, for error messages.
+    `done` is the state of the last commit, updated in place, or `ScoredText()` for a new run.
+    `commit` receives the next lines and the fields of `done` after them, for the last time at the
+    end of the text; a text without words gets no commit. Raises `ConfigurationError`, which names
+    the `location` of unfinished work, if the text no longer begins with the lines done.
     """
     sentences = text.sentences()
     text.skip(sentences, done.num_lines, done.text_sha256, location)
@@ -141,7 +135,7 @@ def score_text(
         done.num_lines, done.text_sha256 = text.num_lines, text.sha256
         done.num_words = text.num_tokens
         if done.num_predictions:
-            # Unfinished work without lines would never end.
+            # Work without a line would stay unfinished for ever.
             commit(header + "".join(lines), asdict(done))
             header = ""
         on_progress(len(group))

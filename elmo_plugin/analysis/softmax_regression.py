@@ -50,18 +50,12 @@ class Objective:
     weights. There is no `gamma`, because the classifier's own weights scale the vector.
 
     Each dimension of each layer is standardised over the rows: one penalty then suits all
-    representations, and solvers converge fast. RAM does not grow with the number of rows.
+    representations, and solvers converge fast. RAM does not grow with the number of rows. Products
+    with rows are in `dtype`, sums in float64.
 
-    # Parameters
-
-    layers : `Sequence[numpy.ndarray]`
-        One array of shape `(num_rows, dim)` per layer; may be memory-mapped files.
-    labels : `numpy.ndarray`
-        Shape `(num_rows,)`, from 0 to `num_labels - 1`.
-    l2 : `float`
-        Factor of half the squared norm of the weights, without bias and layer scores.
-    dtype : `torch.dtype`
-        The type of products with rows; sums are in float64.
+    `layers` has an array per layer, shape `(num_rows, dim)`, possibly a memory-mapped file.
+    `labels` has shape `(num_rows,)`, from 0 to `num_labels - 1`. `l2` multiplies half the squared
+    norm of the classifier's weights; bias and layer scores are not penalised.
     """
 
     def __init__(
@@ -132,10 +126,7 @@ def fit(
     max_iterations: int,
     on_progress: Callable[[int], object] = lambda num_iterations: None,
 ) -> Classifier:
-    """
-    Minimises an `Objective` with L-BFGS from zeros. Calls `on_progress(1)` after each iteration.
-    Raises `ImportError` if SciPy is not installed.
-    """
+    """Minimises an `Objective` with SciPy's L-BFGS. Calls `on_progress(1)` after each iteration."""
     objective = Objective(layers, labels, num_labels, l2)
     found = optional_package("scipy.optimize", "Fitting a probe").minimize(
         objective,

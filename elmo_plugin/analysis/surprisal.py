@@ -49,9 +49,9 @@ class SentenceScore:
     ends: Dict[str, float]
     #: For each direction, the most probable words `w` at each position, if requested, without
     #: `<S>`, `</S>` and `<UNK>`. Unlike the surprisal, the probability of `both` is not a mean. It
-    #: is p(w | left) p(w | right) / p(w), renormalised over the other words. This is Bayes' rule if
-    #: left and right are independent given `w`. p(w) is the frequency of `w` in the training text,
-    #: or uniform if the softmax has no counts.
+    #: is p(w | left) p(w | right) / p(w), renormalised without these three: Bayes' rule if left and
+    #: right are independent given `w`. p(w) is the frequency of `w` in the training text, uniform
+    #: if the softmax has no counts.
     top_k: Dict[str, List[TopK]] = field(default_factory=dict)
 
     def surprisal(self, direction: str) -> float:
@@ -74,16 +74,9 @@ class SentenceScore:
 class Scorer:
     """
     Computes the surprisal of words with a biLM and its full softmax. A sentence's scores do not
-    depend on other sentences.
-
-    # Parameters
-
-    bilm : `Bilm`
-        In evaluation mode, neither stateful nor forward-only.
-    softmax : `SoftmaxWeights`
-    top_k : `int`
-        How many of the most probable words to find at each position. If it is not 0, RAM also holds
-        the words found, and about 1,000 bytes per word of the vocabulary.
+    depend on other sentences. `bilm` must be in evaluation mode, neither stateful nor forward-only.
+    `top_k` is the number of most probable words to find at each position. If it is not 0, RAM also
+    holds the words found, and about 1,000 bytes per word of the vocabulary.
 
     # Examples
 

@@ -1,6 +1,5 @@
 """
-Linear classifiers that predict tags of words, such as parts of speech, from each layer of a biLM:
-section 5.3 and Table 6 of [Peters et al. (2018)](https://arxiv.org/abs/1802.05365).
+Predicts tags of words from each layer of a biLM: section 5.3, Table 6 of Peters et al. (2018).
 """
 
 import hashlib
@@ -30,7 +29,7 @@ class Accuracy:
     """The share of words with the correct tag."""
 
     overall: BootstrappedScore
-    #: The share of words not in the training set; `None` if there are none.
+    #: The share among words not in the training set; `None` if there are none.
     unseen: Optional[float]
 
 
@@ -91,7 +90,9 @@ class TagProbe:
         return chain.from_iterable(sentence.words for sentence in self._sentences[split])
 
     def most_frequent_tag(self) -> TagScore:
-        """The baseline: each word's most frequent tag in training, or the overall one if unseen."""
+        """
+        The baseline: a word's most frequent tag in training, or the most frequent of all tags.
+        """
         counts: Dict[str, Counter] = {}
         tags = self._gold["train"].tolist()
         for word, tag in zip(self._words("train"), tags):

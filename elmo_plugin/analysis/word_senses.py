@@ -1,7 +1,4 @@
-"""
-Word sense disambiguation by the nearest mean vector in each layer of a biLM: section 5.3 and Table
-5 of [Peters et al. (2018)](https://arxiv.org/abs/1802.05365).
-"""
+"""Finds word senses with each layer of a biLM: section 5.3, Table 5 of Peters et al. (2018)."""
 
 from array import array
 from collections import Counter
@@ -30,9 +27,9 @@ _DECIMALS = 9
 @dataclass(frozen=True)
 class SenseScore:
     """
-    Precision, recall and F1 as in [Raganato et al. (2017)](https://aclanthology.org/E17-1010/),
-    from 0 to 1. An answer is correct if it is one of the gold senses. Precision is over answers,
-    recall over all words.
+    Precision (over answers), recall (over all words) and F1, from 0 to 1, as in
+    [Raganato et al. (2017)](https://aclanthology.org/E17-1010/). An answer is correct if it is a
+    gold sense.
     """
 
     num_correct: int
@@ -118,8 +115,7 @@ class SenseProbe:
 
     def most_frequent_senses(self) -> Answers:
         """
-        The baseline: the most frequent sense in training, at a tie the one seen first. Lemmas not
-        in training get their first sense.
+        The baseline: the most frequent sense in training, or the first sense if there is none.
         """
         # `most_common` keeps the order in which senses were counted first.
         best = {lemma: counts.most_common(1)[0][0] for lemma, counts in self.counts.items()}

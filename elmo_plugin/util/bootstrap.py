@@ -34,7 +34,7 @@ class BootstrappedScore:
     """A share of all items, and the same share of each bootstrap sample."""
 
     value: float
-    #: Shape `(num_samples,)`. Excluded from `==`, which arrays do not support as a truth value.
+    #: Shape `(num_samples,)`. Left out of `==`, which compares arrays element by element.
     samples: numpy.ndarray = field(compare=False)
 
     def interval(self) -> Interval:

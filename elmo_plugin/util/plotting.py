@@ -15,8 +15,7 @@ MARKERS = "osD^vPX"
 
 def label_of(text: str) -> str:
     """
-    Wraps a label into at most two lines, so that the plot beside it keeps its width. Escapes dollar
-    signs, between which matplotlib reads mathematics.
+    Wraps a label into at most two lines and escapes `$`, which matplotlib reads as mathematics.
     """
     lines = textwrap.wrap(text, 44, max_lines=2, placeholder="…")
     return "\n".join(lines).replace("$", r"\$")
@@ -39,10 +38,7 @@ def finish_axis(axis: Any, values: str) -> None:
 
 
 def new_figure(**settings: Any) -> Any:
-    """
-    A matplotlib `Figure` made without `pyplot`, which leaves the caller's backend alone. Raises
-    `ConfigurationError` if matplotlib is not installed.
-    """
+    """Makes a matplotlib `Figure` without `pyplot`, which leaves the caller's backend alone."""
     module = optional_package("matplotlib.figure", "Drawing", error=ConfigurationError)
     return module.Figure(layout="constrained", **settings)
 

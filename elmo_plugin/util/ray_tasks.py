@@ -17,8 +17,9 @@ def run_with_ray(
     environment variables, except variables that a worker already has. Ray restarts a task whose
     worker dies. Raises `ImportError` if Ray is not installed.
 
-    Workers must be able to import `function`. Its arguments and results should be small. `address`
-    names a cluster; by default Ray starts on this machine.
+    Workers must be able to import `function`. Its arguments and results should be small. Ray
+    reserves `num_cpus` and `num_gpus` for each task. `address` names a cluster; by default Ray
+    starts on this machine.
     """
     ray = optional_package("ray", "Running in Ray", "'elmo-plugin[ray]'")
     if not ray.is_initialized():

@@ -141,10 +141,7 @@ def baseline(results: Results, row: Row, fraction: float) -> int:
 
 
 def best_column(results: Results, row: Row, numbers: Sequence[int], fraction: float) -> int:
-    """
-    The column, among `numbers`, with the best mean score on dev. If none has one, the first with
-    any score, or else the first.
-    """
+    """The one of `numbers` that is best on dev, else the first with any score, else the first."""
     found = cells(results, row, fraction)
     names = {number: row.columns[number].name for number in numbers}
     on_dev = {number: found[name].on_dev for number, name in names.items() if name in found}
@@ -173,10 +170,7 @@ def paper_error_reduction(row: Row, number: int) -> Optional[float]:
 
 
 def _interval(samples: numpy.ndarray, values: Sequence[Sequence[float]]) -> Optional[Interval]:
-    """
-    Computes the interval of `difference`, for one mean or a difference of two. `values` has each
-    column's scores by seed. Returns `None` if a number is not finite.
-    """
+    """The interval that `difference` explains; `None` if a number is not finite."""
     if not all(numpy.isfinite(part).all() for part in (samples, *map(numpy.asarray, values))):
         return None
     counts = [len(of_column) for of_column in values]

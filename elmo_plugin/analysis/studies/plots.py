@@ -56,10 +56,7 @@ def panels(results: Results) -> List[Panel]:
 
 
 def draw_scores(results: Results, pictures: List[Path]) -> None:
-    """
-    Draws all panels into SVG, PNG or PDF files; writes nothing if there are none. Raises
-    `ConfigurationError` if matplotlib is not installed.
-    """
+    """Draws the panels, if any, into SVG, PNG or PDF files. Needs matplotlib."""
     found = panels(results)
     if not found:
         return

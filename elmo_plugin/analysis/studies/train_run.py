@@ -65,6 +65,9 @@ def train_run(
     threads; 0 leaves the choice to PyTorch. `should_stop` is called twice a second, and stops the
     run if it returns true.
 
+    Raises `RunFailed` if a child process fails, the run is stopped, or a file that it reads has
+    changed since the study was read. Raises `FolderLocked` if another process trains the run.
+
     # Returns
 
     `Score`
@@ -72,14 +75,6 @@ def train_run(
         the validation metric after each epoch if higher is better. `evaluation` has the numbers of
         `allennlp evaluate`, and `samples` the bootstrap samples of each metric; both are `None`
         without a file to evaluate.
-
-    # Raises
-
-    `RunFailed`
-        If a child process fails, the run is stopped, or a file that it reads has changed since the
-        study was read.
-    `FolderLocked`
-        If another process trains the run.
     """
     _check_files(run)
     folder = folder_of(run, out)
