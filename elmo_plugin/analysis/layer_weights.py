@@ -99,7 +99,7 @@ def _settings(config: Dict[str, Any], module: str) -> Dict[str, Any]:
     """The settings of the module with this name in the state dict; empty if it has none."""
     settings = config.get("model", {})
     for name in filter(None, module.split(".")):
-        # The state dict calls the embedder `words` `token_embedder_words`; the settings do not.
+        # The embedder `words` is `token_embedder_words` in the state dict, but not in settings.
         embedders = settings.get("token_embedders", {})
         settings = settings.get(name) or embedders.get(name.removeprefix("token_embedder_"), {})
     return settings

@@ -14,7 +14,7 @@ from elmo_plugin.util.weights import save_atomically
 # Rows that are converted and in memory at once.
 _ROWS = 4096
 # The solver stops when every entry of the gradient (nats per row) is at most the first in absolute
-# value, or when a step lowers the loss by less than the second, relative to a loss above 1.
+# value, or when a step lowers the loss by less than the second, as a share of a loss above 1.
 _GRADIENT, _IMPROVEMENT = 1e-5, 1e-6
 # Past steps from which L-BFGS estimates the curvature. With 30, it needs a quarter fewer iterations
 # on real tags than with SciPy's default of 10.

@@ -90,9 +90,7 @@ class TagProbe:
         return chain.from_iterable(sentence.words for sentence in self._sentences[split])
 
     def most_frequent_tag(self) -> TagScore:
-        """
-        The baseline: a word's most frequent tag in training, or the most frequent of all tags.
-        """
+        """The baseline: a word's most frequent tag in training, or the most frequent of all."""
         counts: Dict[str, Counter] = {}
         tags = self._gold["train"].tolist()
         for word, tag in zip(self._words("train"), tags):

@@ -114,9 +114,7 @@ class SenseProbe:
         return [self._first_senses.get(instance.lemma) for _, instance in self.instances]
 
     def most_frequent_senses(self) -> Answers:
-        """
-        The baseline: the most frequent sense in training, or the first sense if there is none.
-        """
+        """The baseline: the most frequent sense in training, or the first sense if it has none."""
         # `most_common` keeps the order in which senses were counted first.
         best = {lemma: counts.most_common(1)[0][0] for lemma, counts in self.counts.items()}
         answers = zip(self.instances, self.first_senses())
@@ -183,9 +181,7 @@ class SenseProbe:
 
 
 class _SpannedSentences:
-    """
-    Sentences with annotated words of `lemmas`: all words, and the spans of the annotated ones.
-    """
+    """Sentences with annotated words of `lemmas`: all words, and the annotated ones' spans."""
 
     def __init__(self, sentences: Iterable[SenseSentence], lemmas: Set[Lemma]) -> None:
         self._sentences, self._lemmas = sentences, lemmas

@@ -14,9 +14,7 @@ MARKERS = "osD^vPX"
 
 
 def label_of(text: str) -> str:
-    """
-    Wraps a label into at most two lines and escapes `$`, which matplotlib reads as mathematics.
-    """
+    """Wraps a label into at most two lines. Escapes `$`, which marks mathematics in matplotlib."""
     lines = textwrap.wrap(text, 44, max_lines=2, placeholder="…")
     return "\n".join(lines).replace("$", r"\$")
 

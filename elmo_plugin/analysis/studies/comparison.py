@@ -106,8 +106,8 @@ def difference(
     row has no such share.
 
     The interval is the percentile interval of a paired bootstrap over the instances of the
-    evaluated file, for the difference of the means over seeds. To each sample is added the error of
-    these means: their standard error times a draw from Student's t distribution. The variance over
+    evaluated file, for the difference of the means over seeds. The error of these means is added to
+    each sample: their standard error times a draw from Student's t distribution. The variance over
     seeds is pooled if both columns have the same number of seeds or one has a single seed.
     Otherwise each mean has its own variance, with Welch's degrees of freedom. With one seed per
     column, the interval covers only the variance over test data.

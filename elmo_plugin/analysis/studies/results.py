@@ -55,9 +55,7 @@ class Results:
         self._scores[score["digest"]] = score
 
     def reuse(self, other: "Results") -> None:
-        """
-        Copies missing scores from another study, if they have samples of all metrics needed here.
-        """
+        """Copies missing scores from another study, if they have all metrics needed here."""
         for digest, names in self._metrics().items():
             score = other._scores.get(digest)
             if digest not in self._scores and score is not None and _has_metrics(score, names):
