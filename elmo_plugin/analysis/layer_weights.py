@@ -14,7 +14,7 @@ from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.plotting import label_of
 from elmo_plugin.util.weights import with_prefix
 
-# What a `ScalarMix` has in a state dict: learned scores, or fixed weights.
+# The entries of a `ScalarMix` in a state dict: learned scores or fixed weights.
 _SCORES, _FIXED = "layer_scores", "fixed_weights"
 
 
@@ -27,16 +27,16 @@ class LayerWeights:
     model: str
     #: `input` or `output` of the task; the name of the mix in models without a `Placement`.
     at: str
-    #: One weight per layer, the token layer first; the sum is 1 unless the weights are fixed. A
-    #: layer that is not in the mix has weight 0.
+    #: One weight per layer, the token layer first. They sum to 1 unless they are fixed.
+    #: A layer outside the mix has weight 0.
     weights: List[float]
     gamma: float
 
 
 def layer_weights(archive: Union[str, os.PathLike]) -> List[LayerWeights]:
     """
-    The weights of every mix in a trained model, which is read without building it. Raises
-    `ConfigurationError` if it cannot be read, see `TrainedModel.read`, or contains no mix.
+    Reads the mixes of a trained model. Raises `ConfigurationError` if `TrainedModel.read` does, or
+    if the model has no mix.
     """
     found = stored_layer_weights(TrainedModel.read(archive))
     if not found:
@@ -47,22 +47,19 @@ def layer_weights(archive: Union[str, os.PathLike]) -> List[LayerWeights]:
 
 
 def stored_layer_weights(model: TrainedModel) -> List[LayerWeights]:
-    """As `layer_weights`, of a model that has been read; empty if it was trained without ELMo."""
+    """Like `layer_weights`, for a model already read. Empty if it was trained without ELMo."""
     bilms = stored_options_by_prefix(model.parameters)
     return [
         _of_mix(model, name.removesuffix(kind), bilms[bilm])
         for name in model.parameters
         for kind in (_SCORES, _FIXED)
-        # A model may also have mixes of other layers than those of a biLM.
+        # A model may also mix layers that do not belong to a biLM.
         if name.split(".")[-1] == kind and (bilm := f"{name.rpartition('mixes.')[0]}bilm.") in bilms
     ]
 
 
 def _of_mix(model: TrainedModel, prefix: str, bilm: Dict[str, Any]) -> LayerWeights:
-    """
-    `prefix` is that of the mix in the state dict: `placement.elmo.mixes.0.`; `bilm` is from
-    `stored_options_by_prefix`.
-    """
+    """`prefix` is the mix's place in the state dict, such as `placement.elmo.mixes.0.`."""
     values = with_prefix(prefix, model.parameters)
     if _FIXED in values:
         mixed, gamma = values[_FIXED], 1.0
@@ -99,17 +96,17 @@ def _place(config: Dict[str, Any], elmo: str, number: int) -> str:
 
 
 def _settings(config: Dict[str, Any], module: str) -> Dict[str, Any]:
-    """The settings of a module, by its name in the state dict; empty if it has none."""
+    """The settings of the module with this name in the state dict; empty if it has none."""
     settings = config.get("model", {})
     for name in filter(None, module.split(".")):
-        # The state dict has the embedder `words` as `token_embedder_words`, the settings do not.
+        # The embedder `words` is `token_embedder_words` in the state dict, but not in settings.
         embedders = settings.get("token_embedders", {})
         settings = settings.get(name) or embedders.get(name.removeprefix("token_embedder_"), {})
     return settings
 
 
 def weight_table(mixes: Sequence[LayerWeights]) -> List[List[str]]:
-    """The head, `layer 0` to `gamma`, and a row for each mix; layers that it lacks are empty."""
+    """The head, `layer 0` to `gamma`, and a row for each mix, empty where it lacks a layer."""
     num_layers = max(len(mix.weights) for mix in mixes)
     rows = [[f"layer {number}" for number in range(num_layers)] + ["gamma"]]
     for mix in mixes:
@@ -120,8 +117,8 @@ def weight_table(mixes: Sequence[LayerWeights]) -> List[List[str]]:
 
 def model_label(mix: LayerWeights, mixes: Sequence[LayerWeights]) -> str:
     """
-    The model, and if several archives are of the same model, the folder of the training, or where
-    folders have the same name, the archive.
+    Names the model. If several archives have it, adds their folder, or the whole path where folders
+    share a name.
     """
     name = mix.model.removeprefix("elmo-") or mix.archive
     archives = {other.archive for other in mixes if other.model == mix.model}
@@ -140,9 +137,9 @@ def _folder(archive: str) -> str:
 def draw_weights(
     axes: Any, mixes: Sequence[LayerWeights], labels: Sequence[str], num_layers: int
 ) -> Any:
-    """Draws a row for each mix, with these labels; returns what a colour bar is made of."""
+    """Draws a row for each mix. Returns the image, which a colour bar needs."""
     rows = [mix.weights + [0.0] * (num_layers - len(mix.weights)) for mix in mixes]
-    # Not `imshow`, which draws a bitmap.
+    # `imshow` would draw a bitmap.
     image = axes.pcolormesh(rows, cmap="cividis", vmin=0.0, vmax=1.0)
     axes.invert_yaxis()
     for row, weights in enumerate(rows):

@@ -19,14 +19,14 @@ class JudgedPair:
     bad: SentenceScore
 
     def is_right(self, direction: str) -> bool:
-        """Whether the good sentence is the more likely one, as BLiMP counts it: a tie is wrong."""
+        """Whether the good sentence is more likely. A tie is wrong, as in BLiMP."""
         return self.good.surprisal(direction) < self.bad.surprisal(direction)
 
 
 def judge(
     scorer: Scorer, pairs: Iterable[MinimalPair], batch_size: int = 64
 ) -> Iterator[JudgedPair]:
-    """Scores the sentences of each pair, in order; at most `8 * batch_size` pairs are in RAM."""
+    """Scores the sentences of each pair, in order. RAM holds at most `8 * batch_size` pairs."""
     to_score, scored = tee(pairs)
     sentences = (sentence for pair in to_score for sentence in (pair.good, pair.bad))
     scores = scorer.score(sentences, batch_size)
@@ -34,13 +34,10 @@ def judge(
 
 
 class PairAccuracy:
-    """
-    Counts the pairs whose good sentence is the more likely one: of each set, each phenomenon, each
-    field, and of all pairs. Continues with the `counts` of an interrupted run.
-    """
+    """Counts how often the good sentence is more likely. `counts` continues an interrupted run."""
 
     def __init__(self, counts: Optional[Counts] = None) -> None:
-        #: By kind and name of a group: the number of pairs, and of right ones in each direction.
+        #: By kind and name of a group: numbers of all pairs, and of right pairs per direction.
         self.counts: Counts = counts or {kind: {} for kind in _KINDS}
 
     def add(self, judged: JudgedPair) -> None:
@@ -53,8 +50,8 @@ class PairAccuracy:
 
     def table(self) -> List[Dict[str, Any]]:
         """
-        One row for each group, sets first and all pairs last, in the order in which they were
-        added: `kind`, `name`, `pairs`, and the share of right ones for each direction.
+        One row per set, phenomenon and field, and one for all pairs: `kind`, `name`, `pairs`, and
+        the share of right pairs in each direction.
         """
         return [
             {

@@ -1,4 +1,4 @@
-"""A page of results: from studies, probes, layer weights, trained models and learning curves."""
+"""Builds a page of results: studies, probes, layer weights, trained models, learning curves."""
 
 import json
 import math
@@ -37,18 +37,18 @@ _PAIRED = "The interval of a difference is paired: it can exclude zero although 
 
 
 class Figure:
-    """A picture of a section, 4.5 inches wide and `height` high. `draw` draws on axes."""
+    """A picture, 4.5 inches wide and `height` inches high. `draw` receives the axes."""
 
     def __init__(self, caption: str, draw: Callable[[Any], object], height: float = 3.0) -> None:
         figure, output = new_figure(figsize=(4.5, height)), BytesIO()
         draw(figure.subplots())
         write_figure(figure, output, "svg")
         self.caption = caption
-        #: An SVG file.
+        #: The content of an SVG file.
         self.svg = output.getvalue()
 
     def url(self) -> str:
-        """The file itself as a URL."""
+        """The picture itself as a `data:` URL."""
         return f"data:image/svg+xml;base64,{b64encode(self.svg).decode()}"
 
 
@@ -68,10 +68,7 @@ class Section:
 
 
 def page(title: str, sections: List[Section]) -> str:
-    """
-    A page of HTML that needs no other file and no network. Raises `ImportError` if Jinja is not
-    installed.
-    """
+    """Renders a self-contained HTML page. Raises `ImportError` if Jinja is not installed."""
     jinja2 = optional_package("jinja2", "A report")
     environment = jinja2.Environment(autoescape=True, trim_blocks=True)
     template = (files("elmo_plugin.analysis") / "report.html").read_text(encoding="utf-8")
@@ -80,9 +77,9 @@ def page(title: str, sections: List[Section]) -> str:
 
 def read_section(path: Path) -> Optional[Section]:
     """
-    The section of a JSON file: a study's `results.json`, what `elmo probe`, `elmo layer-weights`
-    and `scripts/learning_curve.py` write. `None` for any other file. Raises `ConfigurationError` if
-    a file of one of these kinds lacks a field.
+    Reads JSON from `elmo study` (`results.json`), `elmo probe`, `elmo layer-weights` or
+    `scripts/learning_curve.py`; `None` for any other file. Raises `ConfigurationError` if such a
+    file lacks a field.
     """
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
@@ -103,9 +100,8 @@ def read_section(path: Path) -> Optional[Section]:
 
 def models_section(archives: List[Path]) -> Section:
     """
-    The section of trained models, from `model.tar.gz` and `metrics.json` of training runs: their
-    best scores on dev, and how they mix the layers of their biLM. Raises `ConfigurationError` if
-    one of these files cannot be read.
+    Shows trained models, from `model.tar.gz` and `metrics.json`: their best scores on dev and layer
+    weights. Raises `ConfigurationError` if one of these files cannot be read.
     """
     lines: List[List[str]] = []
     weights: List[LayerWeights] = []
@@ -124,10 +120,7 @@ def models_section(archives: List[Path]) -> Section:
 
 
 def _validation(archive: Path, config: Dict[str, Any]) -> Tuple[str, str]:
-    """
-    The name of the metric and its best value on dev, in percent if it is a fraction; empty if there
-    are no metrics beside the archive.
-    """
+    """The metric and its best value on dev, in percent if it is a fraction; empty if unknown."""
     path, signed = archive.parent / "metrics.json", validation_metric(config)
     metric = signed.lstrip("+-")
     try:
@@ -165,7 +158,7 @@ def _study(content: Dict[str, Any], path: Path) -> Section:
 
 def _tags(content: Dict[str, Any], path: Path) -> Section:
     tag, tests = content["tag"], [score["test"] for score in content["scores"]]
-    # The paper has parts of speech only.
+    # The paper probes only parts of speech.
     is_pos = tag in ("upos", "xpos")
     what = f"Table 6: parts of speech ({tag.upper()})" if is_pos else f"Tags ({tag})"
     hollow = f" {_HOLLOW}, on the Penn Treebank." if is_pos else ""
@@ -210,7 +203,7 @@ def _probe(
     papers: Dict[Tuple[str, str], str],
     num_decimals: int,
 ) -> Section:
-    """A line for each layer. The last of the `columns` is drawn, with its intervals."""
+    """Makes a line for each layer, and draws the last of the `columns` with its intervals."""
     scores = content["scores"]
     names = [", ".join(filter(None, [s["representation"], s["layer"]])) for s in scores]
     of_paper = [papers.get((s["representation"], s["layer"]), "") for s in scores]
@@ -219,7 +212,7 @@ def _probe(
     for number, score in enumerate(scores):
         values = [f"{100 * column[number]:.{num_decimals}f}" for column in columns.values()]
         low, high = (f"{100 * bound:.{num_decimals}f}" for bound in bounds[number])
-        # The row above may be of other vectors.
+        # The row above may show other vectors.
         found = score.get("from_previous")
         change = Difference(**found).in_percent(num_decimals) if found else ""
         lines.append([names[number], of_paper[number], *values, f"{low} to {high}", change])
@@ -264,7 +257,7 @@ def _height(names: List[str]) -> float:
 
 
 def _learning_curve(content: List[Dict[str, Any]], path: Path) -> Section:
-    # A training that has just begun has no perplexity yet; one that diverged has no finite one.
+    # Training has no perplexity at the start, and no finite one once it diverges.
     points = [p for p in content if p["perplexity"] and math.isfinite(p["perplexity"])]
 
     def draw(axes: Any) -> None:

@@ -1,4 +1,4 @@
-"""Word vectors to compare, layer by layer: of a biLM, a random biLM, CoVe, and static ones."""
+"""Word vectors to compare layer by layer: a biLM, a random biLM, CoVe, static vectors."""
 
 import hashlib
 import os
@@ -20,7 +20,7 @@ BILM, RANDOM_BILM = "biLM", "random biLM"
 
 
 class Representation(Protocol):
-    """Gives vectors of words. The vectors of a sentence do not depend on other sentences."""
+    """Embeds words. The vectors of a sentence do not depend on other sentences."""
 
     #: The name in tables, such as `biLM`.
     name: str
@@ -28,11 +28,11 @@ class Representation(Protocol):
     layers: List[str]
     #: Width of every layer.
     dim: int
-    #: A hash of all that the vectors depend on: cached vectors are reused if it is the same.
+    #: A hash of all that determines the vectors; equal hashes share cached vectors.
     fingerprint: str
 
     def embed(self, sentences: Iterable[Sequence[str]]) -> Iterator[numpy.ndarray]:
-        """One float32 array per sentence, in order: shape `(num_layers, num_tokens, dim)`."""
+        """Yields a float32 array per sentence, in order: shape `(num_layers, num_tokens, dim)`."""
 
 
 def _hash(start: str, arrays: Iterable[Tuple[str, numpy.ndarray]]) -> str:
@@ -43,7 +43,7 @@ def _hash(start: str, arrays: Iterable[Tuple[str, numpy.ndarray]]) -> str:
 
 
 class BilmLayers:
-    """The layers of a biLM, which is not stateful. See `embed_sentences` for the RAM."""
+    """The layers of a biLM that is not stateful. RAM is bounded as in `embed_sentences`."""
 
     def __init__(self, bilm: Bilm, name: str = BILM) -> None:
         self.name = name
@@ -59,21 +59,14 @@ class BilmLayers:
 
 class StaticVectors:
     """
-    One layer with a vector per word form, whatever its sentence: the vector of the word, else of
-    the word in lower case, else zeros.
-
-    # Parameters
-
-    path : `Union[str, os.PathLike]`
-        A file of vectors. For errors see `vector_lines` and `parse_vectors`; `ValueError` also if
-        the file has none of the words.
-    words : `Collection[str]`
-        All words of the sentences that will be given. RAM grows with these.
+    One fixed vector per word form: the word's own, else its lower-case form's, else zeros. RAM
+    grows with `words`, all words to embed. Raises `ValueError` if the file has none of them, or is
+    damaged.
     """
 
     def __init__(self, path: Union[str, os.PathLike], words: Collection[str]) -> None:
         found, _ = parse_vectors(vector_lines(os.fspath(path)), {*words, *map(str.lower, words)})
-        #: By word, also where the file has it in lower case only.
+        #: By word, even if the file has only its lower-case form.
         self.vectors = {
             word: found[form]
             for word in words
@@ -97,8 +90,8 @@ class StaticVectors:
 
 class CoveLayers:
     """
-    Both layers of CoVe over the word vectors that the encoder reads. See `embed_with_cove` for the
-    RAM. Raises `ConfigurationError` if the encoder reads vectors of another width.
+    Both layers of CoVe on top of static vectors, embedded as in `embed_with_cove`. Raises
+    `ConfigurationError` if the encoder expects vectors of another width.
     """
 
     def __init__(self, encoder: CoveEncoder, static: StaticVectors) -> None:
@@ -120,11 +113,8 @@ class CoveLayers:
 
 
 def random_bilm(options: BilmOptions, seed: int) -> Bilm:
-    """
-    A biLM with random initial weights, the same for the same seed: the baseline that shows how much
-    of a result is due to training, and how much to the architecture.
-    """
-    # Leaves the state of PyTorch's global generator as it was.
+    """A biLM with random weights from a seed: a baseline that isolates the effect of training."""
+    # PyTorch's global generator keeps its state.
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
         return Bilm(options).eval()

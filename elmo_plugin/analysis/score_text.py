@@ -1,4 +1,4 @@
-"""Scores of a text as lines: a table with tabs, or JSON objects, written in resumable steps."""
+"""Writes the scores of a text as a tab-separated table or JSON lines, in resumable steps."""
 
 import json
 from dataclasses import asdict, dataclass, field
@@ -14,7 +14,7 @@ from elmo_plugin.elmo.token_batches import sentence_groups
 
 @dataclass(frozen=True)
 class ScoreRows:
-    """How scores are written."""
+    """Formats scores as rows."""
 
     #: `tsv`, or `jsonl`: an object per sentence.
     format: str = "tsv"
@@ -22,11 +22,11 @@ class ScoreRows:
     unit: str = "bits"
     #: One row per sentence, with the sums over its words, instead of one per word.
     of_sentences: bool = False
-    #: Whether scores contain the most probable words, see `Scorer`.
+    #: Whether the `Scorer` finds the most probable words.
     has_top_k: bool = False
 
     def header(self) -> str:
-        """The first line of a table, with its line end."""
+        """The first line of a table, with its line end; empty for `jsonl`."""
         if self.format == "jsonl":
             return ""
         if self.of_sentences:
@@ -83,21 +83,17 @@ class ScoreRows:
 
 @dataclass
 class ScoredText:
-    """
-    How much of a text has been scored, from which an interrupted run continues. For the numbers of
-    lines and words and the hash see `DigestedText`.
-    """
+    """How much of a text has been scored. An interrupted run continues from it."""
 
     num_lines: int = 0
     num_words: int = 0
     #: In each direction.
     num_predictions: int = 0
     text_sha256: str = ""
-    #: The surprisal of the text in each direction.
+    #: The text's surprisal in each direction.
     nats: Dict[str, float] = field(default_factory=lambda: {"forward": 0.0, "backward": 0.0})
 
     def perplexity(self) -> Dict[str, float]:
-        """See `Perplexity.get_metric`."""
         metric = Perplexity()
         for direction, nats in self.nats.items():
             metric(direction, nats, self.num_predictions)
@@ -115,22 +111,13 @@ def score_text(
     on_progress: Callable[[int], object] = lambda num_lines: None,
 ) -> None:
     """
-    Scores the sentences of a text; empty lines are left out. After a kill, the same call continues
-    after the last commit and writes the same lines, since the batches are the same.
+    Scores the sentences of a text and skips empty lines. After a kill, the same call continues
+    after the last commit and writes the same lines, because the batches are the same.
 
-    # Parameters
-
-    scorer, text, rows, batch_size
-    done : `ScoredText`
-        The state of the last commit, or `ScoredText()` for a new run. Updated in place. Raises
-        `ConfigurationError` if the first lines of the text are others.
-    commit : `Callable[[str, Dict[str, Any]], object]`
-        Receives the next lines, and the fields of the `ScoredText` after them. The last call is at
-        the end of the text. Not called for a text without words.
-    location : `str`
-        The folder of unfinished work, for error messages.
-    on_progress : `Callable[[int], object]`
-        Called with the number of lines done since the last call.
+    `done` is the state of the last commit, updated in place, or `ScoredText()` for a new run.
+    `commit` receives the next lines and the fields of `done` after them, for the last time at the
+    end of the text; a text without words gets no commit. Raises `ConfigurationError`, which names
+    the `location` of unfinished work, if the text no longer begins with the lines done.
     """
     sentences = text.sentences()
     text.skip(sentences, done.num_lines, done.text_sha256, location)

@@ -11,14 +11,13 @@ import torch
 from elmo_plugin.util.optional import optional_package
 from elmo_plugin.util.weights import save_atomically
 
-# Number of rows that are converted and in memory at a time.
+# Rows that are converted and in memory at once.
 _ROWS = 4096
-# The solver stops when no entry of the gradient of the loss (nats per row) exceeds the first in
-# absolute value, or when a step lowers the loss by less than the second (relative to the loss, if
-# that is above 1).
+# The solver stops when every entry of the gradient (nats per row) is at most the first in absolute
+# value, or when a step lowers the loss by less than the second, as a share of a loss above 1.
 _GRADIENT, _IMPROVEMENT = 1e-5, 1e-6
-# Number of past steps from which L-BFGS estimates the curvature. With 30 it needs a quarter fewer
-# iterations on real tags than with SciPy's default of 10.
+# Past steps from which L-BFGS estimates the curvature. With 30, it needs a quarter fewer iterations
+# on real tags than with SciPy's default of 10.
 _HISTORY = 30
 
 
@@ -26,45 +25,37 @@ _HISTORY = 30
 class Classifier:
     """A fitted softmax regression."""
 
-    #: Shape `(num_layers, dim, num_labels)`. Multiplied by the layers' weights in the mix.
+    #: Shape `(num_layers, dim, num_labels)`, multiplied by the weights of the layers.
     weights: torch.Tensor
     #: Shape `(num_labels,)`.
     bias: torch.Tensor
     #: The softmax-normalised weights of the layers; `[1.0]` for one layer.
     layer_weights: List[float]
-    #: The objective, in nats per row.
+    #: The objective in nats per row.
     loss: float
-    #: Steps of the solver, and passes over the rows.
+    #: Steps of the solver, and its passes over the rows.
     num_iterations: int
     num_evaluations: int
-    #: False if the solver stopped for another reason, such as the maximum of iterations.
+    #: False if the solver stopped early, for example at the maximum of iterations.
     converged: bool
 
 
 class Objective:
     """
-    The objective of a softmax regression, a mean cross-entropy and an L2 penalty, as a function of
-    one flat vector of parameters, as solvers want it.
+    Mean cross-entropy plus L2 penalty of a softmax regression. Maps one flat vector of parameters
+    to loss and gradient, as solvers expect.
 
-    With several layers the classifier reads their scalar mix (equation 1 of
-    [Peters et al. (2018)](https://arxiv.org/abs/1802.05365)) with softmax-normalised layer weights,
-    learned together with it. There is no `gamma`: the classifier's own weights scale the vector.
+    With several layers, it reads their scalar mix (equation 1 of
+    [Peters et al. (2018)](https://arxiv.org/abs/1802.05365)) and learns the softmax-normalised
+    weights. There is no `gamma`, because the classifier's own weights scale the vector.
 
-    Each dimension of each layer is first brought to mean 0 and variance 1 over the rows, so that
-    one penalty suits all representations and solvers converge fast. Rows are read in chunks: RAM
-    does not grow with their number.
+    Each dimension of each layer is standardised over the rows: one penalty then suits all
+    representations, and solvers converge fast. RAM does not grow with the number of rows. Products
+    with rows are in `dtype`, sums in float64.
 
-    # Parameters
-
-    layers : `Sequence[numpy.ndarray]`
-        One array of shape `(num_rows, dim)` per layer; may be mapped files.
-    labels : `numpy.ndarray`
-        Shape `(num_rows,)`. Numbers from 0 to below `num_labels`.
-    l2 : `float`
-        Factor of half the squared norm of the classifier's weights. The bias and the scores of the
-        layers are not penalised.
-    dtype : `torch.dtype`, optional (default = `torch.float32`)
-        The type of the products with rows; sums are in float64.
+    `layers` has an array per layer, shape `(num_rows, dim)`, possibly a memory-mapped file.
+    `labels` has shape `(num_rows,)`, from 0 to `num_labels - 1`. `l2` multiplies half the squared
+    norm of the classifier's weights; bias and layer scores are not penalised.
     """
 
     def __init__(
@@ -86,7 +77,7 @@ class Objective:
         return math.prod(self._shape) + self._shape[1] + len(self._layers)
 
     def __call__(self, parameters: numpy.ndarray) -> Tuple[float, numpy.ndarray]:
-        """The objective and its gradient, float64."""
+        """Returns the objective and its gradient in float64."""
         self.num_evaluations += 1
         flat = torch.tensor(parameters, dtype=torch.float64, requires_grad=True)
         weights, bias, _ = self.unpacked(flat)
@@ -98,10 +89,7 @@ class Objective:
         return loss + float(penalty.detach()), flat.grad.numpy()
 
     def unpacked(self, flat: torch.Tensor) -> Tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """
-        Weights `(num_layers, dim, num_labels)` and bias for rows that are not standardised, and the
-        softmax-normalised layer weights.
-        """
+        """Weights and bias for rows before standardisation, and the normalised layer weights."""
         size, num_labels = math.prod(self._shape), self._shape[1]
         layer_weights = flat[size + num_labels :].softmax(dim=0)
         # Shape: (num_layers, dim, num_labels)
@@ -112,7 +100,7 @@ class Objective:
     def _cross_entropy(
         self, weights: torch.Tensor, bias: torch.Tensor
     ) -> Tuple[float, torch.Tensor, torch.Tensor]:
-        """The mean cross-entropy, and its gradients to weights and bias."""
+        """The mean cross-entropy, and its gradients with respect to weights and bias."""
         loss, d_weights, d_bias = 0.0, torch.zeros_like(weights), torch.zeros_like(bias)
         used, used_bias = weights.to(self._dtype), bias.to(self._dtype)
         for rows in _chunks(len(self._labels)):
@@ -138,18 +126,14 @@ def fit(
     max_iterations: int,
     on_progress: Callable[[int], object] = lambda num_iterations: None,
 ) -> Classifier:
-    """
-    Minimises the `Objective`, which explains the arguments, by L-BFGS (`scipy.optimize.minimize`)
-    from zeros. Calls `on_progress` with 1 after each iteration. Raises `ImportError` if SciPy is
-    not installed.
-    """
+    """Minimises an `Objective` with SciPy's L-BFGS. Calls `on_progress(1)` after each iteration."""
     objective = Objective(layers, labels, num_labels, l2)
     found = optional_package("scipy.optimize", "Fitting a probe").minimize(
         objective,
         numpy.zeros(objective.num_parameters),
         method="L-BFGS-B",
         jac=True,
-        # Without a result, which would be taken for a request to stop.
+        # SciPy would take a result for a request to stop.
         callback=lambda _: (on_progress(1), None)[1],
         options={
             "maxiter": max_iterations,
@@ -172,10 +156,7 @@ def fit(
 
 
 def stored_classifier(path: Path, make: Callable[[], Classifier]) -> Classifier:
-    """
-    The classifier in a file, so that an interrupted command does not fit it again. If there is no
-    such file, calls `make` and stores the result.
-    """
+    """Reads the classifier from `path`. If there is no file, stores the result of `make` first."""
     if not path.exists():
         save_atomically(asdict(make()), path)
     # A new classifier is read back too, so that both cases return the same values.
@@ -183,7 +164,7 @@ def stored_classifier(path: Path, make: Callable[[], Classifier]) -> Classifier:
 
 
 def predict(classifier: Classifier, layers: Sequence[numpy.ndarray]) -> numpy.ndarray:
-    """The label of each row, shape `(num_rows,)`; see `Objective` for `layers`."""
+    """Returns the label of each row, shape `(num_rows,)`. `layers` are as in `Objective`."""
     found = [
         _logits(_read(layers, rows, torch.float32), classifier.weights, classifier.bias).argmax(1)
         for rows in _chunks(len(layers[0]))
@@ -200,7 +181,7 @@ def _logits(vectors: List[torch.Tensor], weights: torch.Tensor, bias: torch.Tens
 
 
 def _moments(layers: Sequence[numpy.ndarray]) -> Tuple[torch.Tensor, torch.Tensor]:
-    """Mean and standard deviation of each dimension, shape `(num_layers, dim, 1)`, float64."""
+    """Mean and standard deviation of each dimension: shape `(num_layers, dim, 1)`, float64."""
     num_rows, dim = layers[0].shape
     sums, squares = torch.zeros(2, len(layers), dim, dtype=torch.float64)
     for rows in _chunks(num_rows):
@@ -209,7 +190,7 @@ def _moments(layers: Sequence[numpy.ndarray]) -> Tuple[torch.Tensor, torch.Tenso
             squares[number] += vectors.square().sum(dim=0)
     mean = sums / num_rows
     variance = squares / num_rows - mean.square()
-    # A dimension that does not vary is only centred, not divided by its deviation of zero.
+    # A constant dimension is only centred: its deviation is zero.
     deviation = torch.where(variance > 1e-12, variance, 1.0).sqrt()
     return mean.unsqueeze(-1), deviation.unsqueeze(-1)
 

@@ -1,4 +1,4 @@
-"""The surprisal of words under a biLM with its softmax."""
+"""The surprisal of words under a biLM and its softmax."""
 
 import math
 from dataclasses import dataclass, field
@@ -16,15 +16,14 @@ from elmo_plugin.elmo.token_batches import map_in_batches
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.html import table
 
-#: The surprisal of `both` is the mean of the other two; for the probabilities of its `top_k` see
-#: `SentenceScore`.
+#: In `both`, the surprisal is the mean of the other two; `SentenceScore.top_k` has another formula.
 DIRECTIONS = ("forward", "backward", "both")
 #: The value of one nat in each unit.
 UNITS = {"bits": 1.0 / math.log(2.0), "nats": 1.0}
 # The first ids of a vocabulary.
 _NUM_SPECIALS = 3
 _BEGIN_SENTENCE, _END_SENTENCE, _UNKNOWN = range(_NUM_SPECIALS)
-# Positions whose probabilities over the whole vocabulary are in memory at once.
+# Positions whose probabilities of all words are in memory at once.
 _WORDS_AT_ONCE = 64
 
 #: Words and their probabilities, the most probable first.
@@ -34,39 +33,36 @@ TopK = List[Tuple[str, float]]
 @dataclass(frozen=True)
 class SentenceScore:
     """
-    The surprisals of a sentence under a language model, that is, negative log-likelihoods in
-    nats. The forward direction predicts each word from the words before it, and at last `</S>`; the
-    backward direction predicts each word from the words after it, and at last `<S>` (section 3.1).
+    The surprisals of a sentence, which are negative log-likelihoods in nats (section 3.1). The
+    forward direction predicts each word from the words before it, and finally `</S>`. The backward
+    direction predicts each word from the words after it, and finally `<S>`.
     """
 
     words: Sequence[str]
-    #: Whether each word is in the vocabulary of the softmax; the surprisal of others is that of
-    #: `<UNK>`.
+    #: Whether each word is in the vocabulary of the softmax. Other words are scored as `<UNK>`.
     known: List[bool]
-    #: Shape `(num_words,)`. The surprisal of each word; `both` is the mean of the two.
+    #: The surprisal of each word, shape `(num_words,)`; `both` is the mean of the two.
     forward: numpy.ndarray
     backward: numpy.ndarray
     both: numpy.ndarray
-    #: `forward`: the surprisal of `</S>`; `backward`: that of `<S>`; `both`: their mean.
+    #: The surprisal of `</S>` (`forward`) and of `<S>` (`backward`), and their mean (`both`).
     ends: Dict[str, float]
-    #: Of each direction, the most probable words `w` at the position of each word, if they were
-    #: asked for, without `<S>`, `</S>` and `<UNK>`. Unlike the surprisal, the probability of `both`
-    #: is not a mean: it is p(w | left) p(w | right) / p(w), renormalised over the vocabulary
-    #: without these three. That is Bayes' rule if the words on the left and on the right are
-    #: independent given `w`. p(w) is the frequency of `w` in the training text, or uniform if the
-    #: softmax comes without counts.
+    #: For each direction, the most probable words `w` at each position, if requested, without
+    #: `<S>`, `</S>` and `<UNK>`. Unlike the surprisal, the probability of `both` is not a mean. It
+    #: is p(w | left) p(w | right) / p(w), renormalised without these three: Bayes' rule if left and
+    #: right are independent given `w`. p(w) is the frequency of `w` in the training text, uniform
+    #: if the softmax has no counts.
     top_k: Dict[str, List[TopK]] = field(default_factory=dict)
 
     def surprisal(self, direction: str) -> float:
-        """The sum over the sentence, `<S>` or `</S>` included, in nats."""
+        """The sum over the sentence in nats, including `<S>` or `</S>`."""
         return float(getattr(self, direction).sum()) + self.ends[direction]
 
     def perplexity(self, direction: str) -> float:
-        """Per prediction, of which there is one more than there are words."""
+        """Per prediction: one for each word, and one for the boundary."""
         return perplexity_of(self.surprisal(direction) / (len(self.words) + 1))
 
     def _repr_html_(self) -> str:
-        """A row for each word, and the perplexities."""
         rows = [
             (escape(word), *(f"{surprisal:.2f}" for surprisal in of_word))
             for word, *of_word in zip(self.words, self.forward, self.backward, self.both)
@@ -78,17 +74,9 @@ class SentenceScore:
 class Scorer:
     """
     Computes the surprisal of words with a biLM and its full softmax. A sentence's scores do not
-    depend on other sentences.
-
-    # Parameters
-
-    bilm : `Bilm`
-        In evaluation mode, neither stateful nor forward-only.
-    softmax : `SoftmaxWeights`
-    top_k : `int`, optional (default = `0`)
-        How many of the most probable words to find at each position. This takes RAM for the
-        probabilities of the whole vocabulary at 64 positions, about 1,000 bytes for each of its
-        words, and for the words that are found.
+    depend on other sentences. `bilm` must be in evaluation mode, neither stateful nor forward-only.
+    `top_k` is the number of most probable words to find at each position. If it is not 0, RAM also
+    holds the words found, and about 1,000 bytes per word of the vocabulary.
 
     # Examples
 
@@ -107,7 +95,7 @@ class Scorer:
         self._top_k = min(top_k, len(softmax.words) - _NUM_SPECIALS)
         self._ids = {word: number for number, word in enumerate(softmax.words)}
         device = bilm.boundary_ids.device
-        # Without counts all words count as equally frequent.
+        # Without counts, all words are equally frequent.
         counts = torch.tensor(softmax.counts or [1] * len(softmax.words), device=device)
         self._log_counts = counts[_NUM_SPECIALS:].clamp_min(1).log()
         self._weight = softmax.weight.detach().to(device, torch.float32)
@@ -116,10 +104,7 @@ class Scorer:
     def score(
         self, sentences: Iterable[Sequence[str]], batch_size: int = 64
     ) -> Iterator[SentenceScore]:
-        """
-        One score for each sentence, in order. See `map_in_batches` for memory and errors; a batch
-        also needs at most eight million logits.
-        """
+        """Yields a score per sentence, in order. Memory and errors are as in `map_in_batches`."""
         return map_in_batches(self._score_batch, sentences, batch_size)
 
     @torch.inference_mode()
@@ -132,7 +117,7 @@ class Scorer:
         lengths = torch.tensor([len(of_words) + 1 for of_words in ids], device=device)
         # Shape: (batch_size, num_tokens + 1)
         mask = torch.arange(forward.size(1) - 1, device=device) < lengths.unsqueeze(1)
-        # The forward state at each position predicts the next token, the backward the previous one.
+        # Forward states predict the next token, backward states the previous one.
         before, after = forward[:, :-1][mask], backward[:, 1:][mask]
         targets = torch.tensor(
             [id_ for of_words in ids for id_ in (*of_words, _END_SENTENCE)]
@@ -157,7 +142,7 @@ class Scorer:
         return scores
 
     def _top_k_words(self, before: torch.Tensor, after: torch.Tensor) -> Dict[str, List[TopK]]:
-        """From the hidden states before and after each word: shape `(num_words, dim)`."""
+        """From the hidden states before and after each word, shape `(num_words, dim)` each."""
         if not self._top_k:
             return {}
         found: Dict[str, List[TopK]] = {direction: [] for direction in DIRECTIONS}
@@ -184,7 +169,7 @@ def _sentence_score(
     of_directions: numpy.ndarray,
     top_k: Dict[str, List[TopK]],
 ) -> SentenceScore:
-    """From the surprisals in the order of the text: shape `(2, num_words + 1)`."""
+    """`of_directions`: surprisals in the order of the text, shape `(2, num_words + 1)`."""
     forward, backward = of_directions
     ends = {"forward": float(forward[-1]), "backward": float(backward[0])}
     ends["both"] = (ends["forward"] + ends["backward"]) / 2.0

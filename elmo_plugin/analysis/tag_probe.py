@@ -1,6 +1,5 @@
 """
-Linear classifiers that predict the tags of words, such as parts of speech, from each layer of a
-biLM: section 5.3 and Table 6 of [Peters et al. (2018)](https://arxiv.org/abs/1802.05365).
+Predicts tags of words from each layer of a biLM: section 5.3, Table 6 of Peters et al. (2018).
 """
 
 import hashlib
@@ -27,10 +26,10 @@ SPLITS = ("train", "dev", "test")
 
 @dataclass(frozen=True)
 class Accuracy:
-    """Shares of words with the correct tag."""
+    """The share of words with the correct tag."""
 
     overall: BootstrappedScore
-    #: The share among words that the training set lacks; `None` if there are none.
+    #: The share among words not in the training set; `None` if there are none.
     unseen: Optional[float]
 
 
@@ -42,26 +41,18 @@ class TagScore:
     layer: str
     dev: Accuracy
     test: Accuracy
-    #: `None` for the most frequent tag of each word.
+    #: `None` for the baseline.
     classifier: Optional[Classifier]
-    #: The accuracy on test minus that of the previous layer of the same representation.
+    #: The accuracy on test minus the accuracy of the representation's previous layer.
     from_previous: Optional[Difference] = None
 
 
 class TagProbe:
     """
-    Linear classifiers of tags on frozen vectors of words.
-
-    The sentences are in RAM, about 170 bytes per token. Vectors are on the disk.
-
-    # Parameters
-
-    splits : `Mapping[str, Sequence[TaggedSentence]]`
-        The sentences of `train`, `dev` and `test`; `train` has at least two tags.
-    folder : `Path`
-        Vectors and classifiers are kept there, and not computed again if they are there already.
-    l2, max_iterations
-        See `Objective` and `fit`.
+    Fits linear classifiers of tags on frozen word vectors. `splits` are the sentences of `train`,
+    `dev` and `test`; RAM holds them, about 170 bytes per token. `folder` holds vectors and
+    classifiers, which are reused if already there. `Objective` explains `l2`. Raises
+    `ConfigurationError` if the training set has fewer than two tags.
     """
 
     def __init__(
@@ -82,7 +73,7 @@ class TagProbe:
             raise ConfigurationError(
                 f"Expected at least two tags to learn, found {len(found)}: {', '.join(found)}."
             )
-        #: The tags of the training set. Others of dev and test always count as errors.
+        #: The tags of the training set. Other tags in dev and test always count as errors.
         self.tags: List[str] = sorted(found)
         ids = {tag: number for number, tag in enumerate(self.tags)}
         self._gold = {
@@ -99,10 +90,7 @@ class TagProbe:
         return chain.from_iterable(sentence.words for sentence in self._sentences[split])
 
     def most_frequent_tag(self) -> TagScore:
-        """
-        The baseline that gives each word its most frequent tag in the training set; words that the
-        training set lacks get the most frequent tag of all.
-        """
+        """The baseline: a word's most frequent tag in training, or the most frequent of all."""
         counts: Dict[str, Counter] = {}
         tags = self._gold["train"].tolist()
         for word, tag in zip(self._words("train"), tags):
@@ -120,7 +108,7 @@ class TagProbe:
         representation: Representation,
         on_progress: Callable[[int], object] = lambda num_sentences: None,
     ) -> Dict[str, Features]:
-        """The vectors of the words of each split. See `compute_features` for `on_progress`."""
+        """The vectors of the words of each split. `on_progress` is as in `compute_features`."""
         found = {}
         for split, sentences in self._sentences.items():
             # A span for each word.
@@ -139,9 +127,8 @@ class TagProbe:
         on_iteration: Callable[[int], object] = lambda num_iterations: None,
     ) -> Iterator[TagScore]:
         """
-        Fits and evaluates a classifier on each layer, from the `features` of a representation; with
-        `with_mix` also on the scalar mix of all layers, if there are several, whose weights are
-        learned with the classifier. Calls `on_iteration` with 1 after each iteration of the solver.
+        Fits and evaluates a classifier on each layer. `with_mix` adds a classifier on the learned
+        scalar mix of several layers. Calls `on_iteration(1)` after each iteration of the solver.
         """
         numbers = range(len(representation.layers))
         choices = {name: [number] for name, number in zip(representation.layers, numbers)}
@@ -183,5 +170,5 @@ class TagProbe:
 
 
 def _most_frequent(counts: Counter) -> int:
-    # Ties are broken in favour of the first tag by name: ids are in the order of names.
+    # At a tie, the first tag by name: ids are in the order of names.
     return min(counts, key=lambda tag: (-counts[tag], tag))

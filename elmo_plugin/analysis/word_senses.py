@@ -1,7 +1,4 @@
-"""
-Word sense disambiguation by the nearest mean vector in each layer of a biLM: section 5.3 and
-Table 5 of [Peters et al. (2018)](https://arxiv.org/abs/1802.05365).
-"""
+"""Finds word senses with each layer of a biLM: section 5.3, Table 5 of Peters et al. (2018)."""
 
 from array import array
 from collections import Counter
@@ -21,19 +18,18 @@ from elmo_plugin.util.errors import ConfigurationError
 ALL = "all"
 #: The sense of each annotated word of the test sentences, in order; `None` for no answer.
 Answers = List[Optional[str]]
-# Rows that are in memory as float64 at a time: so few that the allocator uses the same pages again.
+# Rows in memory as float64 at once: so few that the allocator reuses the same pages.
 _ROWS = 1024
-# Cosines that differ by less count as equal: the rest is rounding.
+# Cosines are equal if they round to the same: smaller differences are rounding errors.
 _DECIMALS = 9
 
 
 @dataclass(frozen=True)
 class SenseScore:
     """
-    Precision, recall and F1 as the evaluation framework of
-    [Raganato et al. (2017)](https://aclanthology.org/E17-1010/) counts them: an answer is correct
-    if it is one of the gold senses; precision is over the answers, recall over all words. All are 0
-    to 1, and 0 without answers.
+    Precision (over answers), recall (over all words) and F1, from 0 to 1, as in
+    [Raganato et al. (2017)](https://aclanthology.org/E17-1010/). An answer is correct if it is a
+    gold sense.
     """
 
     num_correct: int
@@ -55,16 +51,13 @@ class SenseScore:
 
 class SenseProbe:
     """
-    Nearest-neighbour word sense disambiguation: a word gets the sense of its lemma and part of
-    speech whose mean vector in the training set is nearest by cosine. Of equally near senses the
-    more frequent one is chosen. A lemma that the training set lacks gets its first sense.
+    Gives a word the sense whose mean vector in the training set is nearest by cosine, among the
+    senses of its lemma and part of speech. Ties go to the more frequent sense. Lemmas not in the
+    training set get their first sense.
 
-    The test sentences and one mean vector per sense of their lemmas are in RAM. The training
-    sentences are streamed, and their vectors are in files.
-
-    `train` is iterated several times. Vectors are kept in `folder`, and not computed again if they
-    are there already. Raises `ConfigurationError` if no lemma of the test sentences is annotated in
-    the training sentences.
+    RAM holds `test` and a vector per sense of its lemmas; `train` is streamed several times.
+    `folder` holds vectors, which are reused if already there. Raises `ConfigurationError` if no
+    lemma of `test` is annotated in `train`.
     """
 
     def __init__(
@@ -75,7 +68,7 @@ class SenseProbe:
         folder: Path,
     ) -> None:
         self._folder, self._first_senses = folder, first_senses
-        #: The annotated words of the test sentences with the names of their test sets.
+        #: The annotated words of the test sentences, with the names of their test sets.
         self.instances: List[Tuple[str, SenseInstance]] = [
             (sentence.corpus, instance) for sentence in test for instance in sentence.instances
         ]
@@ -83,13 +76,12 @@ class SenseProbe:
         self._num_sentences = len(test)
         lemmas = {instance.lemma for _, instance in self.instances}
         self._train, self._test = _SpannedSentences(train, lemmas), _SpannedSentences(test, lemmas)
-        #: For each lemma of the test sentences that is annotated in the training sentences: how
-        #: often each of its senses occurs there.
+        #: How often each sense occurs in training, for each test lemma annotated there.
         self.counts: Dict[Lemma, Counter] = {}
         self._numbers: Dict[Tuple[Lemma, str], int] = {}
-        #: The number of sentences, of both sets, that get vectors.
+        #: The number of sentences in both sets that get vectors.
         self.num_texts = sum(1 for _ in self._test)
-        # Of each annotation: the number of its vector in the training set, and of its sense.
+        # For each annotation, the numbers of its vector in the training set and of its sense.
         self._vectors, self._senses = self._count()
         if not self.counts:
             examples = ", ".join(" ".join(lemma) for lemma in sorted(lemmas)[:3])
@@ -118,14 +110,11 @@ class SenseProbe:
         return numpy.frombuffer(vectors, dtype=numpy.int64), of_senses
 
     def first_senses(self) -> Answers:
-        """The baseline that answers with the first sense of WordNet."""
+        """The baseline that answers with the first sense."""
         return [self._first_senses.get(instance.lemma) for _, instance in self.instances]
 
     def most_frequent_senses(self) -> Answers:
-        """
-        The baseline that answers with the most frequent sense in the training set (ties: the one
-        that occurs first), or the first sense for lemmas that the training set lacks.
-        """
+        """The baseline: the most frequent sense in training, or the first sense if it has none."""
         # `most_common` keeps the order in which senses were counted first.
         best = {lemma: counts.most_common(1)[0][0] for lemma, counts in self.counts.items()}
         answers = zip(self.instances, self.first_senses())
@@ -136,10 +125,7 @@ class SenseProbe:
         representation: Representation,
         on_sentences: Callable[[int], object] = lambda num_sentences: None,
     ) -> Iterator[Tuple[str, Answers]]:
-        """
-        Yields the name and the answers of each layer. Calls `on_sentences` with the number of
-        sentences that got their vectors since the last call.
-        """
+        """Yields each layer's name and answers. `on_sentences` goes to `compute_features`."""
         train, test = (
             compute_features(representation, texts, self._folder, on_sentences)
             for texts in (self._train, self._test)
@@ -148,7 +134,7 @@ class SenseProbe:
             yield layer, self._answers(self._sums(train.layer(number)), test.layer(number))
 
     def _sums(self, vectors: numpy.ndarray) -> numpy.ndarray:
-        """The sum of the vectors of each sense, shape `(num_senses, dim)`, float64."""
+        """The sum of each sense's vectors, shape `(num_senses, dim)`, float64."""
         sums = torch.zeros(len(self._numbers), vectors.shape[1], dtype=torch.float64)
         for start in range(0, len(self._vectors), _ROWS):
             part = slice(start, start + _ROWS)
@@ -162,8 +148,8 @@ class SenseProbe:
             rows_of.setdefault(instance.lemma, []).append(row)
         answers = self.first_senses()
         for lemma, counts in self.counts.items():
-            # The most frequent first: `_nearest` takes the first of equally near senses. The cosine
-            # is the same for sums as for means.
+            # The most frequent first: `_nearest` takes the first of equally near senses. Sums have
+            # the same cosine as means.
             senses = [sense for sense, _ in counts.most_common()]
             of_lemma = sums[[self._numbers[lemma, sense] for sense in senses]]
             for row, nearest in zip(rows_of[lemma], _nearest(vectors[rows_of[lemma]], of_lemma)):
@@ -171,11 +157,11 @@ class SenseProbe:
         return answers
 
     def scores(self, answers: Answers) -> Dict[str, SenseScore]:
-        """The scores of each test set, each part of speech, and of `ALL`."""
+        """The scores of each test set, each part of speech, and `ALL`."""
         counts: Dict[str, List[int]] = {}
         for (corpus, instance), answer in zip(self.instances, answers):
             is_answered = answer is not None
-            # A test set may have the name `all`, too.
+            # A test set may also be called `all`.
             for group in dict.fromkeys((corpus, instance.lemma[1], ALL)):
                 counted = counts.setdefault(group, [0, 0, 0])
                 counted[0] += answer in instance.senses
@@ -184,21 +170,18 @@ class SenseProbe:
         return {group: SenseScore(*counted) for group, counted in counts.items()}
 
     def f1(self, answers: Answers) -> BootstrappedScore:
-        """The F1 of all words."""
+        """The F1 over all words."""
         answered = zip(self.instances, answers)
         correct = [2 * (answer in instance.senses) for (_, instance), answer in answered]
         total = [1 + (answer is not None) for answer in answers]
-        # Sentences without annotated words are drawn, too, wherever they are.
+        # Sentences without annotated words are drawn too, wherever they are.
         return bootstrap(
             *(numpy.bincount(self._sentence_of, of, self._num_sentences) for of in (correct, total))
         )
 
 
 class _SpannedSentences:
-    """
-    Sentences with annotated words of these lemmas: their words, with multi-word units split, and
-    the spans of the annotated ones.
-    """
+    """Sentences with annotated words of `lemmas`: all words, and the annotated ones' spans."""
 
     def __init__(self, sentences: Iterable[SenseSentence], lemmas: Set[Lemma]) -> None:
         self._sentences, self._lemmas = sentences, lemmas
@@ -209,7 +192,7 @@ class _SpannedSentences:
             yield SpannedSentence(words, [spans[instance.position] for instance in instances])
 
     def annotated(self) -> Iterator[Tuple[SenseSentence, List[SenseInstance]]]:
-        """These sentences with their words of these lemmas."""
+        """Yields these sentences with their annotated words."""
         for sentence in self._sentences:
             instances = [each for each in sentence.instances if each.lemma in self._lemmas]
             if instances:
@@ -217,11 +200,8 @@ class _SpannedSentences:
 
 
 def words_of(tokens: Sequence[str]) -> Tuple[List[str], List[Tuple[int, int]]]:
-    """
-    The words of a sentence, multi-word units split at `_`, and for each token the span
-    `(start, end)` of its words.
-    """
-    # Most sentences have no `_`: then this is twice as fast as the loop.
+    """Splits multi-word units at `_`. Returns the words, and each token's span `(start, end)`."""
+    # Most sentences have no `_`. For them this is twice as fast as the loop.
     if not any("_" in token for token in tokens):
         return list(tokens), [(start, start + 1) for start in range(len(tokens))]
     words: List[str] = []

@@ -1,4 +1,4 @@
-"""Confidence intervals of accuracies and F1, and of differences between two of them."""
+"""Confidence intervals of accuracies and F1, and of differences between them."""
 
 from dataclasses import dataclass, field
 from typing import Iterator, List, NamedTuple
@@ -10,20 +10,20 @@ _LEVEL = 0.95
 
 
 class Interval(NamedTuple):
-    """The bounds of a 95 % confidence interval, in the unit of the score."""
+    """The bounds of a 95 % confidence interval, in the score's unit."""
 
     low: float
     high: float
 
 
 class Difference(NamedTuple):
-    """The difference between two scores, in their unit, and its 95 % confidence interval."""
+    """The difference between two scores with its 95 % confidence interval, in their unit."""
 
     value: float
     interval: Interval
 
     def in_percent(self, num_decimals: int) -> str:
-        """Such as `-0.36 (-0.61 to -0.12)`."""
+        """Formats it as `-0.36 (-0.61 to -0.12)`."""
         numbers = (self.value, *self.interval)
         value, low, high = (f"{100 * number:+.{num_decimals}f}" for number in numbers)
         return f"{value} ({low} to {high})"
@@ -34,7 +34,7 @@ class BootstrappedScore:
     """A share of all items, and the same share of each bootstrap sample."""
 
     value: float
-    #: Shape `(num_samples,)`. Not compared, because arrays cannot be by `==`.
+    #: Shape `(num_samples,)`. Left out of `==`, which compares arrays element by element.
     samples: numpy.ndarray = field(compare=False)
 
     def interval(self) -> Interval:
@@ -42,28 +42,22 @@ class BootstrappedScore:
         return percentile_interval(self.samples)
 
     def rounded_samples(self) -> List[float]:
-        """The samples with six digits, for a file."""
+        """The samples rounded to six decimals, for a file."""
         return numpy.round(self.samples, 6).tolist()
 
     def minus(self, other: "BootstrappedScore") -> Difference:
-        """
-        The difference from another score of the same sentences. Both have the same samples of
-        sentences, so that the interval is that of a paired bootstrap.
-        """
+        """The difference from another score of the same sentences, with a paired bootstrap."""
         interval = percentile_interval(self.samples - other.samples)
         return Difference(self.value - other.value, interval)
 
 
 def bootstrap(correct: ArrayLike, total: ArrayLike) -> BootstrappedScore:
     """
-    `sum(correct) / sum(total)`, and the same for 1,000 bootstrap samples of sentences. Sentences
-    are drawn, not words, because the words of a sentence are not independent.
+    Returns `sum(correct) / sum(total)`, also for 1,000 bootstrap samples of sentences. Words are
+    not drawn, because the words of a sentence are not independent.
 
-    # Parameters
-
-    correct, total : `ArrayLike`
-        Shape `(num_sentences,)`. Counts of each sentence. For an accuracy: correct words, and all
-        words. For F1: twice the true positives, and predicted plus gold items.
+    `correct` and `total` are counts per sentence. For accuracy: correct words, and all words. For
+    F1: twice the true positives, and predicted plus gold items.
     """
     # Shape: (num_sentences, 2)
     counts = numpy.stack([correct, total], axis=1)
@@ -78,9 +72,8 @@ def sums_of_samples(
     counts: numpy.ndarray, num_samples: int = 1000, seed: int = 0
 ) -> Iterator[numpy.ndarray]:
     """
-    The sums of counts, shape `(num_instances, num_counts)`, over the instances of each bootstrap
-    sample. The samples depend on nothing but the number of instances and the seed, so that those of
-    two models are paired.
+    Yields the sums of `counts`, shape `(num_instances, num_counts)`, over each bootstrap sample.
+    Equal seeds and numbers of instances give equal samples, so that two models can be paired.
     """
     generator = numpy.random.default_rng(seed)
     for _ in range(num_samples):

@@ -5,20 +5,15 @@ import torch
 
 def distinct_rows(rows: torch.Tensor) -> Tuple[torch.Tensor, torch.Tensor]:
     """
-    `torch.unique(rows, dim=0, return_inverse=True)`; on a GPU in another order, and much faster,
-    because hashes are sorted instead of rows.
-
-    Takes integers of shape `(num_rows, num_columns)`; returns the distinct rows, and the place of
-    each row among them, shape `(num_rows,)`.
+    `torch.unique(rows, dim=0, return_inverse=True)` for integers. A GPU sorts hashes instead of
+    rows, which is much faster and gives another order.
     """
     found = by_hash(rows) if rows.device.type == "cuda" and len(rows) else None
     return found or torch.unique(rows, dim=0, return_inverse=True)
 
 
 def by_hash(rows: torch.Tensor) -> Optional[Tuple[torch.Tensor, torch.Tensor]]:
-    """
-    `distinct_rows` by hashes, for at least one row, or `None` if different rows have the same hash.
-    """
+    """`distinct_rows` for at least one row; `None` if different rows have the same hash."""
     generator = torch.Generator().manual_seed(0)
     # Odd, so that a change of one number always changes the hash.
     factors = torch.randint(

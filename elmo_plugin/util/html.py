@@ -12,17 +12,14 @@ _BAR = (
 
 
 def mark(text: str, label: str) -> str:
-    """A marked text, in the colour of its label."""
+    """Marks a text in the colour of its label."""
     return f"{_open(label)}{escape(text)}{_close(label)}"
 
 
 def marked_words(words: Sequence[str], spans: Iterable[Tuple[int, int, str]]) -> str:
-    """
-    The words with marked spans, which may be nested: `(first, last, label)`, the last word being
-    part of the span.
-    """
+    """Joins words and marks spans `(first, last, label)`, `last` included, which may be nested."""
     pieces: List[List[str]] = [[escape(word)] for word in words]
-    # Outer spans come last, so that they are put around the inner ones.
+    # Outer spans come last, so that their marks enclose the inner ones.
     for first, last, label in sorted(spans, key=lambda span: (span[1] - span[0], -span[0])):
         pieces[first].insert(0, _open(label))
         pieces[last].append(_close(label))
@@ -30,18 +27,18 @@ def marked_words(words: Sequence[str], spans: Iterable[Tuple[int, int, str]]) ->
 
 
 def paragraphs(*lines: str) -> str:
-    """A paragraph of each of these pieces of HTML."""
+    """Makes each piece of HTML a paragraph."""
     return "".join(f"<p>{line}</p>" for line in lines)
 
 
 def bars(values: Iterable[Tuple[str, float]]) -> str:
-    """A table of names and numbers from 0 to 1, with a bar for each."""
+    """A table of names and numbers from 0 to 1, each with a bar."""
     rows = [(escape(n), _BAR.format(percent=100 * v), f"{v:.3f}") for n, v in values]
     return table((), rows)
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table; the cells of the head are text, those of the rows are HTML."""
+    """A table. Cells of `head` are text, cells of `rows` are HTML."""
     cells = "".join(f"<th>{escape(name)}</th>" for name in head)
     lines = [f"<tr>{cells}</tr>"] if head else []
     for row in rows:

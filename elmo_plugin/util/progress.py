@@ -12,9 +12,8 @@ _SECONDS = 5.0
 @contextmanager
 def progress(unit: str, total: Optional[int] = None) -> Iterator[Callable[[int], Any]]:
     """
-    Yields a function to call with the number of units done since the last call, which shows the
-    progress: as a bar of `tqdm` if that is installed and standard error is a terminal, else as a
-    line every five seconds. `unit` is in the plural: `sentences`.
+    Yields a function to call with the number of sentences (or another `unit`) done since the last
+    call. It shows a `tqdm` bar on a terminal if tqdm is installed, else a line every five seconds.
     """
     try:
         from tqdm import tqdm

@@ -12,23 +12,14 @@ def run_with_ray(
     num_gpus: float = 0,
 ) -> Iterator[Tuple[int, Any]]:
     """
-    Calls a function in tasks of [Ray](https://docs.ray.io), in the folder of this process and with
-    its environment variables; those that a worker already has keep their values. A task whose
-    worker dies is started again. Raises `ImportError` if Ray is not installed.
+    Runs a function in [Ray](https://docs.ray.io) tasks. Yields the index of each call as it ends,
+    with its result or the exception that ended it. Tasks run in this process's folder with its
+    environment variables, except variables that a worker already has. Ray restarts a task whose
+    worker dies. Raises `ImportError` if Ray is not installed.
 
-    Yields the index of each call, in the order in which calls end, and its result or the exception
-    that ended it.
-
-    # Parameters
-
-    function : `Callable[..., Any]`
-        Defined in a module, because workers import it. Arguments and results should be small.
-    calls : `Sequence[Tuple]`
-        The arguments of each task.
-    address : `Optional[str]`, optional (default = `None`)
-        Address of a cluster. By default Ray is started on this machine.
-    num_cpus, num_gpus : `float`
-        What Ray reserves for each task.
+    Workers must be able to import `function`. Its arguments and results should be small. Ray
+    reserves `num_cpus` and `num_gpus` for each task. `address` names a cluster; by default Ray
+    starts on this machine.
     """
     ray = optional_package("ray", "Running in Ray", "'elmo-plugin[ray]'")
     if not ray.is_initialized():
@@ -50,8 +41,8 @@ def run_with_ray(
 def _call(
     function: Callable[..., Any], call: Tuple, environment: Dict[str, str], folder: str
 ) -> Any:
-    # Relative paths and variables name files. Variables that the worker already has, such as those
-    # of Ray, are kept.
+    # Relative paths and variables name files. A worker keeps variables that it already has, such as
+    # Ray's own.
     os.environ.update({k: v for k, v in environment.items() if k not in os.environ})
     os.chdir(folder)
     return function(*call)

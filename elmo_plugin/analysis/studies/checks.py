@@ -21,11 +21,11 @@ def check_experiments(
     runs: Sequence[Run], on_experiment: Callable[[Run], object] = lambda run: None
 ) -> None:
     """
-    Builds what `allennlp train` builds, on the first instances of each corpus, for one run of each
-    cell and fraction, without training it. Calls `on_experiment` before each. Raises
-    `ConfigurationError`, which names the run, if one cannot be built.
+    Builds one run of each cell and fraction on its first instances, as `allennlp train` would, and
+    calls `on_experiment` before each. Raises `ConfigurationError` with the run's name if that
+    fails.
     """
-    # No logging and no progress bars: they will be in the log of each run.
+    # Each run's log will have the messages and progress bars.
     disabled = logging.root.manager.disable
     for run in {(run.row, run.column, run.fraction): run for run in runs}.values():
         on_experiment(run)
@@ -34,12 +34,12 @@ def check_experiments(
             with redirect_stderr(io.StringIO()):
                 _build(run)
         except Exception as error:
-            # The classes that an experiment names may raise any exception.
+            # The classes named in an experiment may raise any exception.
             message = " ".join(str(error).split()) or repr(error)
             raise ConfigurationError(f"{run.name}: {message}") from error
         finally:
             logging.disable(disabled)
-    # Models are built on the GPU. PyTorch would keep their memory while child processes train.
+    # PyTorch would keep GPU memory of these models while child processes train.
     torch.cuda.empty_cache()
 
 
@@ -63,11 +63,11 @@ def _build(run: Run) -> None:
 
 
 def _limited(reader: Any) -> Dict[str, Any]:
-    """A reader of the first instances."""
+    """Limits a dataset reader to the first instances."""
     if isinstance(reader, str):
         reader = {"type": reader}
     if reader.get("type") == "multitask":
-        # AllenNLP's, for several tasks, has no limit of its own.
+        # AllenNLP's reader for several tasks has no limit of its own.
         readers = {name: _limited(part) for name, part in reader["readers"].items()}
         return {**reader, "readers": readers}
     limit = reader.get("max_instances") or _NUM_INSTANCES

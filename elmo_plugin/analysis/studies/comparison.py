@@ -1,4 +1,4 @@
-"""The scores of a study over seeds, and the differences between them with their intervals."""
+"""The scores of a study over seeds, and differences between them, with confidence intervals."""
 
 import math
 import statistics
@@ -13,12 +13,12 @@ from elmo_plugin.analysis.studies.study import Column, Row
 from elmo_plugin.analysis.studies.train_run import Score
 from elmo_plugin.util.bootstrap import Interval, percentile_interval
 
-# Draws of the error of seeds for each bootstrap sample, so that their quantiles are precise.
+# Draws of the seeds' error per bootstrap sample: enough for precise quantiles.
 _DRAWS_PER_SAMPLE = 100
 
 
 class Cell:
-    """The scores of a cell over seeds, in the metric's own unit, in the order of the seeds."""
+    """The scores of a column, one per seed in their order, in the metric's own unit."""
 
     def __init__(self, column: Column, scores: List[Score]) -> None:
         found = [{**each["training"], **(each["evaluation"] or {})} for each in scores]
@@ -26,7 +26,7 @@ class Cell:
         self.values: List[float] = [
             metrics[column.metric] for metrics in found if metrics.get(column.metric) is not None
         ]
-        #: The validation metric of each seed after each epoch.
+        #: For each seed, the validation metric after each epoch.
         self.histories: List[list] = [each["history"] for each in scores]
         on_dev = f"best_validation_{column.metric.removeprefix('best_validation_')}"
         self._on_dev = [m for each in scores if (m := each["training"].get(on_dev)) is not None]
@@ -38,59 +38,56 @@ class Cell:
 
     @property
     def deviation(self) -> Optional[float]:
-        """The sample standard deviation; `None` for one seed, or if a score is not finite."""
-        # The perplexity of a training that diverged is infinite.
+        """The sample standard deviation; `None` for one seed or a score that is not finite."""
+        # Training that diverged has infinite perplexity.
         is_known = len(self.values) > 1 and all(map(math.isfinite, self.values))
         return statistics.stdev(self.values) if is_known else None
 
     @property
     def on_dev(self) -> Optional[float]:
-        """The mean of the best scores on dev, or `None` if there are none."""
+        """The mean of the best scores on dev; `None` if there are none."""
         return statistics.mean(self._on_dev) if self._on_dev else None
 
     @property
     def samples(self) -> Optional[numpy.ndarray]:
-        """The means on the bootstrap samples, repeated; `None` if a run has no samples."""
+        """The mean of each bootstrap sample, repeated; `None` if a run has no samples."""
         if not all(self._samples):
             return None
         return numpy.tile(numpy.array(self._samples).mean(axis=0), _DRAWS_PER_SAMPLE)
 
     @cached_property
     def interval(self) -> Optional[Interval]:
-        """
-        Of the mean, at 95 %, like that of a `difference`. `None` if a run has no bootstrap samples
-        of the metric, or if a score is not finite.
-        """
+        """The 95 % interval of the mean; `None` without samples or if a score is not finite."""
         return None if (samples := self.samples) is None else _interval(samples, [self.values])
 
 
 @dataclass(frozen=True)
 class Comparison:
     """
-    The difference between a column and the column that it names as `against`, or else the baseline
-    of its row: the one of its baselines with the best mean score on dev in training.
+    The difference between a column and the one it is compared with: the column named in `against`,
+    or else the row's baseline with the best mean score on dev.
     """
 
-    #: In the metric's own unit, for most of them a fraction: 0.01 is one point of a table.
+    #: In the metric's own unit, usually a fraction: 0.01 is one point in a table.
     mean: float
-    #: At 95 %, see `difference`. `None` if a run has no bootstrap samples of the metric.
+    #: At 95 %, as `difference` explains. `None` without bootstrap samples of the metric.
     interval: Optional[Interval]
-    #: The difference divided by the error, `1 - score`, of the baseline or the other column; `None`
-    #: for metrics that are not fractions, or of which lower is better.
+    #: The difference divided by the other column's error, `1 - score`. `None` if the metric is not
+    #: a fraction, or if lower is better.
     error_reduction: Optional[float]
-    #: The number of the column that is subtracted, from 0.
+    #: The number, from 0, of the column that is subtracted.
     base: int
 
 
 def cell(results: Results, row: Row, number: int, fraction: float = 1) -> Optional[Cell]:
-    """The score of the column with this number in a row, or `None` if it has none yet."""
+    """The scores of column `number` of a row; `None` while it has none."""
     column = row.columns[number]
     found = Cell(column, results.scores(row.name, column.name, fraction))
     return found if found.values else None
 
 
 def cells(results: Results, row: Row, fraction: float) -> Dict[str, Cell]:
-    """The scores of a row with a share of the training data, by the names of their columns."""
+    """The cells of a row that have scores with this share of the training data, by column name."""
     found = ((c.name, cell(results, row, n, fraction)) for n, c in enumerate(row.columns))
     return {name: each for name, each in found if each is not None}
 
@@ -103,17 +100,17 @@ def difference(
     base_fraction: Optional[float] = None,
 ) -> Optional[Comparison]:
     """
-    The difference between the column with this number, from 0, and what it is compared with; `None`
-    while either has no scores. `fraction` is the share of the training data, by default the largest
-    one of the row; `base_fraction` that of the other column, by default the same. Raises
-    `ValueError` if the row has no such share.
+    Compares column `number`, from 0, as `Comparison` explains. `fraction` is its share of the
+    training data, by default the row's largest. `base_fraction` is the other column's share, by
+    default the same. Returns `None` while either column has no scores; raises `ValueError` if the
+    row has no such share.
 
     The interval is the percentile interval of a paired bootstrap over the instances of the
-    evaluated file, the same for both columns, of the difference of the means over seeds. To it the
-    error of these means is added: their standard error times draws from Student's t distribution.
-    The variance over seeds is pooled over both columns if they have the same number of seeds, or if
-    one of them has one seed; if not, each mean has its own variance, with Welch's degrees of
-    freedom. With one seed of each column, the interval covers the variance over test data only.
+    evaluated file, for the difference of the means over seeds. The error of these means is added to
+    each sample: their standard error times a draw from Student's t distribution. The variance over
+    seeds is pooled if both columns have the same number of seeds or one has a single seed.
+    Otherwise each mean has its own variance, with Welch's degrees of freedom. With one seed per
+    column, the interval covers only the variance over test data.
     """
     known = results.fractions(row.name)
     fraction = known[-1] if fraction is None else fraction
@@ -139,15 +136,12 @@ def difference(
 
 
 def baseline(results: Results, row: Row, fraction: float) -> int:
-    """The number of the column with which others are compared, see `Comparison`."""
+    """The number of the baseline that other columns are compared with."""
     return best_column(results, row, range(row.num_baselines), fraction)
 
 
 def best_column(results: Results, row: Row, numbers: Sequence[int], fraction: float) -> int:
-    """
-    The number of the column, among these, with the best mean score on dev. If no column has a score
-    on dev, the first one that has any score; if none has, the first.
-    """
+    """The one of `numbers` that is best on dev, else the first with any score, else the first."""
     found = cells(results, row, fraction)
     names = {number: row.columns[number].name for number in numbers}
     on_dev = {number: found[name].on_dev for number, name in names.items() if name in found}
@@ -163,8 +157,8 @@ def best_column(results: Results, row: Row, numbers: Sequence[int], fraction: fl
 
 def paper_error_reduction(row: Row, number: int) -> Optional[float]:
     """
-    The error reduction of a column from the paper's scores, against the column named by `against`,
-    or the first baseline that has one; `None` where a `Comparison` has none, or without scores.
+    The error reduction in the paper, against the column `against` or the first baseline with a
+    score; `None` without scores, or where a `Comparison` has none.
     """
     after, against = row.columns[number].paper, row.columns[number].against
     others = row.columns[: row.num_baselines] if against is None else row.columns
@@ -176,11 +170,7 @@ def paper_error_reduction(row: Row, number: int) -> Optional[float]:
 
 
 def _interval(samples: numpy.ndarray, values: Sequence[Sequence[float]]) -> Optional[Interval]:
-    """
-    Of the mean over seeds, or of the difference of two such means, as `difference` explains; `None`
-    if a score is infinite or not a number. `samples` are those of the bootstrap over the evaluated
-    instances, `values` the score of each seed, for each column.
-    """
+    """The interval that `difference` explains; `None` if a number is not finite."""
     if not all(numpy.isfinite(part).all() for part in (samples, *map(numpy.asarray, values))):
         return None
     counts = [len(of_column) for of_column in values]
@@ -189,7 +179,7 @@ def _interval(samples: numpy.ndarray, values: Sequence[Sequence[float]]) -> Opti
     if not any(squares):
         return percentile_interval(samples)
     if min(counts) > 1 and len(set(counts)) > 1:
-        # Welch's: the pooled variance is too small if the mean of fewer seeds varies more.
+        # Welch's test: pooled variance is too small if the column with fewer seeds varies more.
         parts = [square / (count - 1) / count for square, count in zip(squares, counts)]
         variance = sum(parts)
         degrees = variance**2 / sum(part**2 / (n - 1) for part, n in zip(parts, counts))

@@ -1,4 +1,4 @@
-"""Pictures of a study: scores over the share of training data, or of each column."""
+"""Draws the scores of a study, per column or over the share of training data."""
 
 from functools import partial
 from pathlib import Path
@@ -11,17 +11,17 @@ from elmo_plugin.util.plotting import finish_axis, label_of, mark_style, new_fig
 
 
 class Panel(NamedTuple):
-    """A picture of one or more rows of a study."""
+    """A plot of one or more rows of a study."""
 
     title: str
     #: In inches.
     height: float
-    #: Draws on axes of matplotlib.
+    #: Receives the axes to draw on.
     draw: Callable[[Any], None]
 
 
 class _Line(NamedTuple):
-    """The scores of a row with a share of the training data, by the names of their columns."""
+    """The cells of a row with one share of the training data, by column name."""
 
     name: str
     fraction: float
@@ -31,10 +31,9 @@ class _Line(NamedTuple):
 
 def panels(results: Results) -> List[Panel]:
     """
-    A panel for each row that has a score. It shows the mean of each column, with its interval as an
-    error bar: the columns one below the other or, if there are several shares of the training data,
-    as curves over these. Rows whose columns are not compared share a panel with those of the same
-    unit. The paper's scores, which are of other data, would hide the differences between columns.
+    One panel per row with scores: the mean and interval of each column, drawn as curves if there
+    are several shares of training data. Rows that are not compared share a panel per unit. The
+    paper's scores come from other data, and would hide the differences between columns.
     """
     found = []
     others: Dict[str, List[_Line]] = {}
@@ -50,17 +49,14 @@ def panels(results: Results) -> List[Panel]:
     for unit, lines in others.items():
         if lines:
             height = 1.1 + 0.3 * len(lines)
-            # Titles differ, because those of a page must.
+            # Titles must differ on a page.
             title = f"{results.title}, {unit}" if unit else results.title
             found.append(Panel(title, height, partial(_values, unit=unit, lines=lines)))
     return found
 
 
 def draw_scores(results: Results, pictures: List[Path]) -> None:
-    """
-    All panels of a study, one below the other, in SVG, PNG or PDF files. Without any panel, nothing
-    is written. Raises `ConfigurationError` if matplotlib is not installed.
-    """
+    """Draws the panels, if any, into SVG, PNG or PDF files. Needs matplotlib."""
     found = panels(results)
     if not found:
         return
@@ -75,7 +71,6 @@ def draw_scores(results: Results, pictures: List[Path]) -> None:
 
 
 def _lines(results: Results, row: Row) -> List[_Line]:
-    """Those that have a score."""
     lines = []
     fractions = results.fractions(row.name)
     for fraction in fractions:
@@ -122,7 +117,7 @@ def _points(axis: Any, row: Row, line: _Line) -> None:
 
 
 def _values(axis: Any, unit: str, lines: List[_Line]) -> None:
-    """A mark for each column; the axis starts at zero, unless there are negative values."""
+    """Draws a mark for each column. The axis starts at zero unless a value is negative."""
     names = list(dict.fromkeys(name for line in lines for name in line.cells))
     for number, name in enumerate(names):
         heights = [height for height, line in enumerate(lines) if name in line.cells]
@@ -131,34 +126,34 @@ def _values(axis: Any, unit: str, lines: List[_Line]) -> None:
     if all(found.mean >= 0 for line in lines for found in line.cells.values()):
         axis.set_xlim(left=0)
     axis.set_xlabel(unit, fontsize=8)
-    # Of these axes only, although the figure may have others.
+    # The legend names only these axes, although the figure may have others.
     handles = axis.get_legend_handles_labels()
     axis.figure.legend(*handles, fontsize=8, frameon=False, ncols=3, loc="outside lower center")
     _name_lines(axis, [line.name for line in lines])
 
 
 def _name_lines(axis: Any, names: List[str]) -> None:
-    """Names the lines of a picture from the top to the bottom."""
+    """Names the lines of a plot from top to bottom."""
     axis.set_yticks(range(len(names)), [label_of(name) for name in names])
     axis.set_ylim(len(names) - 0.5, -0.5)
     finish_axis(axis, "x")
 
 
 def _bar(row: Row, found: Cell) -> Tuple[float, float]:
-    """The lengths of an error bar below and above the mean."""
+    """The lengths of the error bar below and above the mean."""
     low, high = found.interval or (found.mean, found.mean)
     if row.percent:
-        # Student's t distribution, with few seeds, knows no limits.
+        # With few seeds, Student's t distribution exceeds the limits of a score.
         low, high = max(low, 0.0), min(high, 1.0)
-    # The mean of few seeds may lie outside of a percentile interval.
+    # The mean of few seeds may lie outside a percentile interval.
     return row.scale * max(0.0, found.mean - low), row.scale * max(0.0, high - found.mean)
 
 
 def _unit(row: Row) -> str:
     metrics = {column.metric for column in row.columns}
-    # If the columns have several metrics, their names say which.
+    # Columns with several metrics say in their names which they use.
     name = metrics.pop().removeprefix("best_validation_").replace("_", " ")
     if "f1" in name:
-        # Such as AllenNLP's `f1-measure-overall`.
+        # For example AllenNLP's `f1-measure-overall`.
         name = "F1"
     return ", ".join([*([] if metrics else [name]), *(["%"] if row.percent else [])])

@@ -12,33 +12,30 @@ from elmo_plugin.util.errors import ConfigurationError
 
 class Results:
     """
-    The scores of the runs of a study: the file `results.json`, all that tables and plots need. It
-    is read if it exists. Raises `ConfigurationError` if the file is not one that `save` wrote.
+    The scores of a study in `results.json`: all that tables and plots need. Raises
+    `ConfigurationError` if the file exists but was not written by `save`.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.title, self.command = "", ""
         self.rows: List[Row] = []
-        # For each run: its cell of the table, its seed, and the digest by which its score is found.
+        # For each run, its cell in the table, its seed, and the digest that finds its score.
         self._runs: List[Dict[str, Any]] = []
         self._scores: Dict[str, Score] = {}
         if path.exists():
             self._read()
 
     def set_study(self, study: Study, command: str = "") -> None:
-        """
-        Takes over title, rows and runs of a study, and the command that trains it. Scores of other
-        runs are kept.
-        """
+        """Adopts a study and the command that trains it. Keeps scores of other runs."""
         self.title, self.rows, self.command = study.title, list(study.rows), command
         fields = ("row", "column", "fraction", "seed", "digest")
         self._runs = [{name: getattr(run, name) for name in fields} for run in study.runs]
 
     def missing(self, runs: Iterable[Run]) -> List[Run]:
         """
-        The runs to train, one per digest: those without a score, and those whose score lacks the
-        bootstrap samples of a metric that the study began to compare later.
+        The runs to train, one per digest: runs without a score, and runs whose bootstrap samples
+        lack a metric that the study came to compare later.
         """
         metrics = self._metrics()
         first: Dict[str, Run] = {}
@@ -54,21 +51,18 @@ class Results:
         return [run for digest, run in first.items() if not is_complete(digest)]
 
     def add(self, score: Score) -> None:
-        """Takes a score, in place of one with the same digest."""
+        """Adds a score, or replaces the one with the same digest."""
         self._scores[score["digest"]] = score
 
     def reuse(self, other: "Results") -> None:
-        """
-        Adds the scores that another study has of the same runs. Those without bootstrap samples of
-        a metric that is compared here are left out.
-        """
+        """Copies missing scores from another study, if they have all metrics needed here."""
         for digest, names in self._metrics().items():
             score = other._scores.get(digest)
             if digest not in self._scores and score is not None and _has_metrics(score, names):
                 self.add(score)
 
     def _metrics(self) -> Dict[str, Set[str]]:
-        """The metrics that are compared, of each run by its digest."""
+        """The metrics that are compared, by the digest of the run."""
         metrics = {(row.name, each.name): each.metric for row in self.rows for each in row.columns}
         found: Dict[str, Set[str]] = {}
         for run in self._runs:
@@ -76,10 +70,7 @@ class Results:
         return found
 
     def unknown_metrics(self, digest: str) -> str:
-        """
-        A sentence about the metrics that are compared, but which the score of a run lacks, because
-        their names are misspelt; empty if there are none, or no score.
-        """
+        """A message about misspelt metrics, which the run's score lacks; empty if none."""
         score = self._scores.get(digest)
         if score is None:
             return ""
@@ -91,10 +82,7 @@ class Results:
         )
 
     def num_refused(self, other: "Results") -> int:
-        """
-        The number of scores of the same study in `other` that would fill a cell without a score,
-        but were computed with other settings or other data.
-        """
+        """Counts scores in `other` that fit an empty cell, but have other settings or data."""
         cell = itemgetter("row", "column", "fraction", "seed")
         missing = {cell(run) for run in self._runs if run["digest"] not in self._scores}
         known = {run["digest"] for run in self._runs}
@@ -106,7 +94,7 @@ class Results:
         )
 
     def scores(self, row: str, column: str, fraction: Optional[float] = None) -> List[Score]:
-        """The scores of a cell in the order of the seeds; of all fractions by default."""
+        """The scores of a cell, in the order of the seeds; by default for all fractions."""
         return [
             self._scores[run["digest"]]
             for run in self._runs
@@ -116,18 +104,18 @@ class Results:
         ]
 
     def fractions(self, row: str) -> List[float]:
-        """The fractions of a row, ascending."""
+        """The row's shares of the training data, ascending."""
         return sorted({run["fraction"] for run in self._runs if run["row"] == row})
 
     def num_missing(self) -> int:
-        """The number of runs of the study without a score, or without a metric that is compared."""
+        """Counts the study's runs that lack a score, or a metric that is compared."""
         digests = {run["digest"] for run in self._runs}
         return sum(
             digest not in self._scores or bool(self.unknown_metrics(digest)) for digest in digests
         )
 
     def num_unused(self) -> int:
-        """The number of scores of runs that are not of the study: other settings, or other data."""
+        """Counts scores of runs that are not in the study: other settings, or other data."""
         return len(self._scores.keys() - {run["digest"] for run in self._runs})
 
     def save(self) -> None:

@@ -1,4 +1,4 @@
-"""What a study trains and compares, and the files that its runs read."""
+"""What a study trains and compares, and which files its runs read."""
 
 import glob
 import hashlib
@@ -16,7 +16,7 @@ from elmo_plugin.environment import setting
 from elmo_plugin.util.errors import ConfigurationError, jsonnet_message
 
 _CORPORA = ("train_data_path", "validation_data_path", "test_data_path", "evaluate")
-# What else may be a folder: that of a trained model or of a vocabulary, or text for a biLM.
+# Settings that may name a folder: a trained model, a vocabulary, or text for a biLM.
 _FOLDERS = ("weight_file", "file", "directory", "text")
 
 
@@ -27,10 +27,9 @@ class Column:
     name: str
     #: A name in the output of `allennlp evaluate`, or in the metrics of a training run.
     metric: str
-    #: The score of the paper as printed there: in percent if the row's `percent` is true, else in
-    #: the unit of the metric.
+    #: The score as printed in the paper: in percent if the row's `percent` is true.
     paper: Optional[float]
-    #: The name of the column to compare it with; `None` means the baseline.
+    #: The name of the column to compare with; `None` means the baseline.
     against: Optional[str] = None
 
 
@@ -45,25 +44,25 @@ class Row:
     lower_is_better: bool
     #: Whether columns are compared with the baseline.
     compare: bool
-    #: How many of the columns, from the first on, are baselines.
+    #: How many of the first columns are baselines.
     num_baselines: int
 
     @property
     def scale(self) -> float:
-        """What a score is multiplied by to show it."""
+        """The factor by which a score is shown."""
         return 100.0 if self.percent else 1.0
 
     @classmethod
     def from_dict(cls, row: Dict[str, Any]) -> "Row":
-        """The row of which `dataclasses.asdict` made this dictionary."""
+        """Inverts `dataclasses.asdict`."""
         return cls(**{**row, "columns": tuple(Column(**column) for column in row["columns"])})
 
 
 @dataclass(frozen=True)
 class Run:
-    """A training, and the evaluation of its model."""
+    """One training run and the evaluation of its model."""
 
-    #: The cell of the table to which its score belongs.
+    #: The cell in the table that shows its score.
     row: str
     column: str
     #: The share of the training data.
@@ -73,7 +72,7 @@ class Run:
     evaluate: Optional[str]
     #: The configuration for `allennlp train`.
     experiment: Dict[str, Any]
-    #: See `digest_and_files`.
+    #: From `digest_and_files`.
     digest: str
 
     @property
@@ -95,24 +94,15 @@ class Study:
 
 def read_study(path: Union[str, os.PathLike]) -> Study:
     """
-    Renders a study and all its experiments.
-
-    # Parameters
-
-    path : `Union[str, os.PathLike]`
-        A jsonnet file that imports `experiments/lib/study.libsonnet`, which checks the settings.
-
-    # Raises
-
-    `ConfigurationError`
-        If the file is missing or no study, or a setting is wrong.
+    Renders a jsonnet file that imports `experiments/lib/study.libsonnet`, with all experiments.
+    Raises `ConfigurationError` if it is missing or not a study, or if a setting is wrong.
     """
     import _jsonnet
 
     if not os.path.isfile(path):
         raise ConfigurationError(f"{path}: no such file. Name the jsonnet file of a study.")
-    # Python decodes bytes that are not UTF-8 as surrogates. The bindings fail for variables that
-    # have any, even if nothing reads them.
+    # Python decodes bytes that are not UTF-8 as surrogates. Variables with surrogates break the
+    # bindings, even if nothing reads them.
     variables = {n: v for n, v in os.environ.items() if not re.search("[\udc80-\udcff]", n + v)}
     try:
         rendered = json.loads(_jsonnet.evaluate_file(os.fspath(path), ext_vars=variables))
@@ -132,16 +122,13 @@ def read_study(path: Union[str, os.PathLike]) -> Study:
 
 
 def validation_metric(experiment: Dict[str, Any]) -> str:
-    """
-    The metric that chooses the best epoch, with its sign: the first of several, and AllenNLP's
-    default, the loss, if none is named.
-    """
+    """The signed metric that selects the best epoch, or the first of several; default `-loss`."""
     found = experiment.get("trainer", {}).get("validation_metric") or "-loss"
     return found[0] if isinstance(found, list) else found
 
 
 def check_inputs(runs: Iterable[Run]) -> None:
-    """Raises `ConfigurationError` if a corpus of a run does not exist; URLs are not looked for."""
+    """Raises `ConfigurationError` if a corpus of a run does not exist. Skips URLs."""
     for run in runs:
         inputs = {**run.experiment, "evaluate": run.evaluate}
         for what in _CORPORA:
@@ -157,10 +144,9 @@ def digest_and_files(
     experiment: Dict[str, Any], evaluate: Optional[str]
 ) -> Tuple[str, Dict[str, str]]:
     """
-    Two results: a hash of all that determines the score of a run, that is, of the experiment and
-    the evaluated file with the contents of files in place of their paths, which differ between
-    machines; and the SHA-256 of each file that the run reads (biLM, vectors, corpora), by its path.
-    A pattern stands for all files that match, a missing file for its `.gz`.
+    Returns the run's digest, and the SHA-256 of each file it reads (biLM, vectors, corpora) by
+    path. The digest hashes all that determines the score, with contents of files in place of paths,
+    which differ between machines. A pattern means all its files, a missing file its `.gz`.
     """
     files: Dict[str, str] = {}
     parts = _portable({"experiment": experiment, "evaluate": evaluate}, files)
@@ -174,13 +160,12 @@ def digest_and_files(
 
 def _implied_paths(experiment: Dict[str, Any]) -> Iterator[str]:
     """
-    What a run reads even if it is not named: the softmax and the vocabulary beside the initial
-    weights of a language model, the vocabulary beside the options of a biLM with token embeddings,
-    and the default biLM.
+    Yields files that a run reads but does not name: the softmax and vocabulary beside initial
+    weights, the vocabulary beside options with token embeddings, and the default biLM.
     """
     for part in _dictionaries(experiment):
         kind = part.get("type")
-        # A placement has the settings of its ELMo in `elmo`, usually without a type.
+        # A placement keeps the settings of its ELMo in `elmo`, usually without a type.
         elmo = part.get("elmo") if kind == "elmo-placement" else part
         has_weights = kind in ("elmo-token-embedder", "elmo-placement")
         if (has_weights or kind == "elmo-characters") and isinstance(elmo, dict):
@@ -205,7 +190,7 @@ def _implied_paths(experiment: Dict[str, Any]) -> Iterator[str]:
 
 
 def _dictionaries(value: Any) -> Iterator[Dict[str, Any]]:
-    """All dictionaries in a value."""
+    """Yields the value if it is a dictionary, and all dictionaries inside it."""
     if isinstance(value, dict):
         yield value
     if isinstance(value, (dict, list)):
@@ -218,7 +203,7 @@ def _beside(path: str, name: str) -> str:
 
 
 def _has_token_embeddings(options_file: Any) -> bool:
-    """Whether this is the options file of a biLM whose words are in a file beside it."""
+    """Whether this is the options file of a biLM that reads its words from a file beside it."""
     for path in _files(options_file) if isinstance(options_file, str) else ():
         try:
             options = json.loads(Path(path).read_text(encoding="utf-8"))
@@ -229,9 +214,9 @@ def _has_token_embeddings(options_file: Any) -> bool:
 
 
 def _portable(value: Any, files: Dict[str, str]) -> Any:
-    """With hashes instead of paths; those of the files are added to `files`."""
+    """Replaces paths by hashes of their files, which are added to `files`."""
     if isinstance(value, dict):
-        # A list in place of a folder or of several files, but not of a pattern.
+        # Lists replace folders and several files, but not patterns.
         paths = {name: _data_paths(value.get(name)) for name in (*_CORPORA, *_FOLDERS)}
         lists = {n: found for n, found in paths.items() if found and found != [value[n]]}
         return {name: _portable(part, files) for name, part in {**value, **lists}.items()}
@@ -245,22 +230,19 @@ def _portable(value: Any, files: Dict[str, str]) -> Any:
 
 
 def _files(name: str) -> List[str]:
-    """The files of a path: itself, its `.gz`, or many if it is a pattern such as `train-*.txt`."""
+    """The file at a path, else its `.gz`, else all files that match it as a pattern."""
     name = os.path.expanduser(name.removeprefix("file://"))
     for file in (name, f"{name}.gz"):
         if os.path.isfile(file):
             return [file]
-    # Other strings of an experiment, such as regular expressions, name no folder.
+    # Other strings in an experiment, such as regular expressions, name no folder.
     names = (name, f"{name}.gz") if os.sep in name else ()
     found = next(filter(None, (glob.glob(each, recursive=True) for each in names)), [])
     return sorted(filter(os.path.isfile, found))
 
 
 def _data_paths(value: Any) -> List[str]:
-    """
-    The paths of a corpus, for a biLM one or many (see `Text`): of a list or of a string with
-    commas, and the files of a folder, or the folder itself if it has none.
-    """
+    """Splits a list, a string with commas, or a folder into paths. An empty folder stays a path."""
     if isinstance(value, list):
         return [path for part in value for path in _data_paths(part)]
     if not isinstance(value, str) or not value:
@@ -281,6 +263,6 @@ def _hash(path: str) -> str:
 
 @lru_cache(maxsize=None)
 def _hash_of(path: str, *state: int) -> str:
-    """`state` is that of the file: a file that has changed is read again."""
+    """`state` changes with the file, so that the cache never returns an old hash."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

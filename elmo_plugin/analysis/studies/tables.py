@@ -1,4 +1,4 @@
-"""Tables of a study: the text of their cells, before they are written as Markdown or LaTeX."""
+"""The tables of a study as text cells, before they are written as Markdown, LaTeX or HTML."""
 
 import math
 import statistics
@@ -16,7 +16,7 @@ from elmo_plugin.analysis.studies.comparison import (
 from elmo_plugin.analysis.studies.results import Results
 from elmo_plugin.analysis.studies.study import Row
 
-# A line is the texts of its cells, by the heads of their columns.
+# A line has the text of each cell by the head of its column.
 _Line = Dict[str, str]
 _WORDS = ["", "data", "model"]
 _DIFFERENCE = ["difference", "95 %", "error reduction", "error reduction, paper"]
@@ -24,23 +24,21 @@ _DIFFERENCE = ["difference", "95 %", "error reduction", "error reduction, paper"
 
 @dataclass(frozen=True)
 class Table:
-    """A table of text, for Markdown, LaTeX or HTML."""
+    """A table of text cells."""
 
     head: List[str]
     lines: List[List[str]]
-    #: Number of columns with words, which are left-aligned; those after them have numbers.
+    #: The first columns have words and are left-aligned; the others have numbers.
     num_left: int = 1
 
 
 def score_tables(results: Results) -> List[Table]:
     """
-    The tables of a study: one of the rows whose columns are compared, and one of the others.
-
-    Both show means over seeds, and sample standard deviations. The first has a line for each column
-    of a row, which ends with the number of epochs after which the best score of the baseline on dev
-    is reached (section 5.4 of the paper counts updates), as the mean over the seeds that reach it.
-    Of a row with several shares of the data, those without any score are left out if others have
-    one, and only all data is beside the paper's scores.
+    Builds two tables: rows whose columns are compared, with a line per column, and the other rows.
+    Both show means and sample standard deviations over seeds, and the paper's scores beside the
+    full data only. `epochs to baseline` counts epochs until a model reaches the baseline's best
+    score on dev, as a mean over the seeds that reach it; section 5.4 of the paper counts updates. A
+    share of the data without scores has no lines if another share of its row has scores.
     """
     lines = _lines([row for row in results.rows if row.compare], results, _compared)
     last = ["compared with", "best on dev", "epochs to baseline"]
@@ -54,10 +52,9 @@ def score_tables(results: Results) -> List[Table]:
 
 def summary_table(results: Results) -> Table:
     """
-    A line for each row and fraction: the baseline, and the best of the columns that are compared
-    with it, by their best scores on dev. The paper's error reduction is that of the first column
-    that has one. A row gets no line if the baseline or all other columns lack a score, or if
-    several columns have a score but not all of them one on dev.
+    A line per row and fraction: the baseline, and the column with the best score on dev among the
+    columns compared with it. The paper's error reduction is from the first column that has one.
+    There is no line if either lacks scores, or if several columns have scores but not all on dev.
     """
     head = ["", "data", "baseline", "score", "best model", "its score", "seeds"]
     rows = [row for row in results.rows if row.compare]
@@ -65,17 +62,14 @@ def summary_table(results: Results) -> Table:
 
 
 def _lines(rows: List[Row], results: Results, of_share: Callable[..., List[_Line]]) -> List[_Line]:
-    """
-    The lines of each row and share of the data, from `of_share(results, row, fraction)`. The name
-    of the row is in its first line only, and so is the share.
-    """
+    """Collects the lines of `of_share`. Only the first line of a row, or of a share, names it."""
     lines: List[_Line] = []
     for row in rows:
         name, fractions = row.name, results.fractions(row.name)
         for fraction in fractions:
             share = f"{100 * fraction:g} %"
             if len(fractions) > 1 and fraction != 1:
-                # The paper has the scores of all data.
+                # The paper's scores are for all data.
                 columns = tuple(replace(column, paper=None) for column in row.columns)
                 row_of_share = replace(row, columns=columns)
             else:
@@ -87,7 +81,6 @@ def _lines(rows: List[Row], results: Results, of_share: Callable[..., List[_Line
 
 
 def _compared(results: Results, row: Row, fraction: float) -> List[_Line]:
-    """A line for each column of a row."""
     lines = []
     scored = cells(results, row, fraction)
     if not scored and any(results.scores(row.name, column.name) for column in row.columns):
@@ -100,7 +93,7 @@ def _compared(results: Results, row: Row, fraction: float) -> List[_Line]:
             line["seeds"] = str(len(found.values))
             on_dev = found.on_dev
             line["best on dev"] = "" if on_dev is None else f"{row.scale * on_dev:.2f}"
-            # Scores are assumed to rise: metrics of which lower is better have no number.
+            # This assumes that scores rise: if lower is better, there is no number.
             if goal is not None and not row.lower_is_better:
                 line["epochs to baseline"] = _epochs(_histories(goal), _histories(found))
         lines.append({**line, **_difference(results, row, number, fraction)})
@@ -157,12 +150,12 @@ def _percent(share: Optional[float]) -> str:
 
 
 def _as_printed(score: Optional[float]) -> str:
-    """The paper's scores have one decimal, those of NER two."""
+    """Scores have one decimal in the paper, and two for NER."""
     return "" if score is None else max(f"{score:.1f}", f"{score:g}", key=len)
 
 
 def _epochs(of_baseline: List[List[float]], histories: List[List[float]]) -> str:
-    """`3.5`, the mean over the seeds; `3.5 (2 of 3)` if only two of three reach the baseline."""
+    """`3.5`, the mean over seeds; `3.5 (2 of 3)` if only two of three reach the baseline."""
     if not of_baseline or not histories:
         return ""
     goal = statistics.mean(map(max, of_baseline))
@@ -187,8 +180,8 @@ def _histories(found: Cell) -> List[List[float]]:
 
 
 def _wide_table(results: Results, rows: List[Row]) -> Table:
-    """A line for each row and fraction; the scores of its columns, and of the paper, in cells."""
-    # Keys that differ from those of the other cells, whatever a column is called.
+    """A line per row and fraction, with a cell for each column's score and the paper's."""
+    # The prefixes keep these keys apart from other cells, whatever a column is called.
     head: Dict[str, str] = {}
     for row in rows:
         for column in row.columns:
@@ -203,7 +196,7 @@ def _side_by_side(results: Results, row: Row, fraction: float) -> List[_Line]:
     line = {f"paper: {column.name}": _as_printed(column.paper) for column in row.columns}
     line.update((f"score: {name}", _mean(row, found)) for name, found in scored.items())
     seeds = [str(len(found.values)) for found in scored.values()]
-    # One number if all columns have as many.
+    # One number if it is the same for all columns.
     line["seeds"] = ", ".join(seeds if len(set(seeds)) > 1 else seeds[:1])
     return [line] if any(line.values()) else []
 
@@ -214,7 +207,7 @@ def _mean(row: Row, found: Cell) -> str:
 
 
 def _table(head: List[str], lines: List[_Line]) -> Table:
-    """Without the columns in which no line has a text; `data` is left out if all have 100 %."""
+    """Leaves out empty columns, and `data` if all lines have 100 %."""
     used = [
         name
         for name in head

@@ -1,4 +1,4 @@
-"""Trains the runs of a study: one after the other, in parallel, or as tasks of Ray."""
+"""Trains the runs of a study one after the other, in parallel, or as Ray tasks."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -23,8 +23,8 @@ def train_all(
     on_start: Callable[[Run], object] = lambda run: None,
 ) -> Iterator[Tuple[Run, Outcome]]:
     """
-    Yields each run with its outcome, in the order in which they end. `num_workers` runs in parallel
-    share the cores, unless `OMP_NUM_THREADS` is set. Calls `on_start` before each.
+    Yields each run with its outcome as it ends, and calls `on_start` before each. `num_workers`
+    parallel runs share the cores, unless `OMP_NUM_THREADS` is set.
     """
     num_threads = threads_per_process(num_workers) if num_workers > 1 else 0
 
@@ -39,7 +39,7 @@ def train_all(
         for future in as_completed(futures):
             yield futures[future], future.result()
     finally:
-        # After an interruption, stops runs that have begun and cancels those that wait.
+        # After an interruption, stops runs that have begun and cancels the others.
         stop.set()
         pool.shutdown(cancel_futures=True)
 
@@ -53,14 +53,13 @@ def train_all_with_ray(
     num_gpus: float = 0,
 ) -> Iterator[Tuple[Run, Outcome]]:
     """
-    As `train_all`, with a task of Ray for each run, see `run_with_ray`. A task whose worker dies
-    continues from its last checkpoint. All machines need the folder and the corpora at the same
-    paths.
+    Like `train_all`, with a task of `run_with_ray` per run. If a worker dies, its task continues
+    from the last checkpoint. All machines need `out` and the corpora at the same paths.
     """
     num_threads = max(1, int(num_cpus))
     calls = [(run, out.resolve(), metrics, num_threads) for run in runs]
     for number, outcome in run_with_ray(_outcome, calls, address, num_cpus, num_gpus):
-        # Of Ray itself, or of a worker that cannot begin; `_outcome` returns all other errors.
+        # Ray itself failed, or a worker could not begin: `_outcome` returns all other errors.
         if isinstance(outcome, Exception) and not isinstance(outcome, RunFailed):
             outcome = RunFailed(str(outcome))
         yield runs[number], outcome

@@ -1,4 +1,4 @@
-"""Trains and evaluates a run of a study, and goes on after a kill."""
+"""Trains and evaluates one run of a study, and continues after a kill."""
 
 import hashlib
 import json
@@ -23,15 +23,15 @@ from elmo_plugin.util.bfloat16 import CPU_HAS_BFLOAT16
 from elmo_plugin.util.distributed import end_with_parent
 from elmo_plugin.util.folder_lock import FolderLock, lock_folder, wait_for_lock
 
-#: What is kept of a run, as in `results.json`.
+#: What `results.json` keeps of a run.
 Score = Dict[str, Any]
 
 _NUM_LOG_LINES = 8
 # Seconds between two calls of `should_stop`.
 _SECONDS = 0.5
-# Of the name of a run's folder without its digest; file systems take 255 bytes.
+# Length of a run's folder name before the digest; file systems take 255 bytes.
 _MAX_NAME_LENGTH = 120
-# How long to wait for another process that trains the run, see `wait_for_lock`.
+# Time for another process that trains the run to end: see `wait_for_lock`.
 _LOCK_SECONDS = 60.0
 _EVALUATION = json.dumps({"evaluation": {"type": "elmo-bootstrap"}})
 _PACKAGES = ("torch", "numpy", "allennlp", "elmo-plugin")
@@ -40,11 +40,11 @@ _SOURCE_SUFFIXES = (".py", ".cpp", ".h")
 
 
 class RunFailed(Exception):
-    """A run ended with an error. The message has the last lines of its log."""
+    """A run ended with an error. The message shows the last lines of its log."""
 
 
 def folder_of(run: Run, out: Path) -> Path:
-    """The folder of a run within that of the study; its name ends with the digest."""
+    """The run's folder within the study's folder `out`. Its name ends with the digest."""
     # The run may have been begun under another name.
     for begun in sorted((out / "runs").glob(f"*-{run.digest}")):
         return begun
@@ -60,28 +60,21 @@ def train_run(
     should_stop: Callable[[], bool] = lambda: False,
 ) -> Score:
     """
-    Trains and evaluates a run in child processes. Continues what a killed call has begun. Raises
-    `RunFailed` if one fails or is stopped, or a file that the run reads has changed since the study
-    was read; `FolderLocked` if another process trains it.
+    Trains and evaluates a run in child processes, in `folder_of(run, out)`. Continues what a killed
+    call began. Keeps the bootstrap samples of `metrics`. Each child process has `num_threads`
+    threads; 0 leaves the choice to PyTorch. `should_stop` is called twice a second, and stops the
+    run if it returns true.
 
-    # Parameters
-
-    run, out
-        The run, and the folder of the study, which has its files in `folder_of(run, out)`.
-    metrics : `List[str]`
-        The metrics of which the bootstrap samples are kept.
-    num_threads : `int`, optional (default = `0`)
-        Threads of each process; 0: as many as PyTorch chooses.
-    should_stop : `Callable[[], bool]`, optional
-        Asked twice a second; the run is stopped if it returns true.
+    Raises `RunFailed` if a child process fails, the run is stopped, or a file that it reads has
+    changed since the study was read. Raises `FolderLocked` if another process trains the run.
 
     # Returns
 
     `Score`
-        `training` has the numbers in `metrics.json`, and as `before_*` those before fine-tuning;
-        `history` the validation metric after each epoch, if higher is better; `evaluation` the
-        numbers of `allennlp evaluate`; `samples` the values of each metric in the bootstrap
-        samples. The last two are `None` without a file to evaluate.
+        `training` has the numbers in `metrics.json` (`before_*`: before fine-tuning), and `history`
+        the validation metric after each epoch if higher is better. `evaluation` has the numbers of
+        `allennlp evaluate`, and `samples` the bootstrap samples of each metric; both are `None`
+        without a file to evaluate.
     """
     _check_files(run)
     folder = folder_of(run, out)
@@ -113,7 +106,7 @@ def train_run(
 
 
 def _check_files(run: Run) -> Dict[str, str]:
-    """The hashes of the files that the run reads, after a check that they have not changed."""
+    """Returns the hashes of the files that the run reads, or raises `RunFailed` if one changed."""
     digest, files = digest_and_files(run.experiment, run.evaluate)
     if digest != run.digest:
         raise RunFailed(
@@ -125,7 +118,7 @@ def _check_files(run: Run) -> Dict[str, str]:
 def _train(run: Run, folder: Path, call: Callable[..., None]) -> None:
     names = ("experiment.json", "training", "versions.json")
     experiment, training, versions = (folder / name for name in names)
-    # Cannot be continued without its configuration, or if the paths in it have changed.
+    # Training can continue only with its configuration and unchanged paths.
     is_same = experiment.exists() and _read(experiment) == run.experiment
     if training.exists() and not (is_same and (training / "config.json").exists()):
         shutil.rmtree(training)
@@ -138,7 +131,7 @@ def _train(run: Run, folder: Path, call: Callable[..., None]) -> None:
 
 
 def _evaluated(run: Run, folder: Path, call: Callable[..., None], metrics: List[str]) -> Any:
-    """The numbers, and the samples of the `metrics`."""
+    """Returns the numbers of the evaluation, and the samples of the `metrics`."""
     if run.evaluate is None:
         return None, None
     scores, samples = folder / "evaluation.json", folder / "samples.json"
@@ -147,7 +140,7 @@ def _evaluated(run: Run, folder: Path, call: Callable[..., None], metrics: List[
         outputs = ["--output-file", str(scores), "--predictions-output-file", str(samples)]
         archive = str(folder / "training" / "model.tar.gz")
         device = "0" if torch.cuda.is_available() else "-1"
-        # `allennlp evaluate` takes a path with commas for several, unless it is a JSON string.
+        # `allennlp evaluate` splits a path at commas, unless it is a JSON string.
         corpus = json.dumps(run.evaluate)
         call("evaluate", archive, corpus, *outputs, "-o", _EVALUATION, "--cuda-device", device)
     found = _read(samples)["metrics"]
@@ -161,13 +154,13 @@ def _call(
     should_stop: Callable[[], bool],
     *arguments: str,
 ) -> None:
-    """Calls `allennlp`."""
+    """Runs an `allennlp` command."""
     log = folder / "log.txt"
     threads = {"OMP_NUM_THREADS": str(num_threads)} if num_threads else {}
     command = [sys.executable, "-m", "allennlp", arguments[0], "--file-friendly-logging"]
     command += ["--include-package", "elmo_plugin.plugin", *arguments[1:]]
     with open(log, "ab") as output:
-        # The child inherits the lock, and keeps it if it outlives this process.
+        # The child inherits the lock, and holds it if it outlives this process.
         process = subprocess.Popen(
             command,
             stdout=output,
@@ -179,7 +172,7 @@ def _call(
         try:
             code = _wait(process, folder, should_stop)
         finally:
-            # Has an effect only after an exception, such as an interruption.
+            # This has an effect only after an exception, such as an interruption.
             process.terminate()
             process.wait()
     if code:
@@ -189,7 +182,7 @@ def _call(
 
 
 def _wait(process: subprocess.Popen, folder: Path, should_stop: Callable[[], bool]) -> int:
-    """Adds up the seconds in a file, because this process may be killed."""
+    """Also adds up the seconds in a file, because this process may be killed."""
     before, start = _seconds(folder), time.monotonic()
     while True:
         try:
@@ -204,19 +197,19 @@ def _wait(process: subprocess.Popen, folder: Path, should_stop: Callable[[], boo
 
 
 def _seconds(folder: Path) -> float:
-    """The duration of all calls, including killed ones."""
+    """The duration of all calls, killed ones included."""
     path = folder / "seconds"
     return float(path.read_text()) if path.exists() else 0.0
 
 
 def _from_here(value: Any) -> Any:
-    """With relative paths for files below the current folder, whose own path is of no interest."""
+    """Makes paths below the current folder relative."""
     here = json.dumps(f"{os.getcwd()}/").removesuffix('"')
     return json.loads(json.dumps(value).replace(here, '"'))
 
 
 def _history(training: Path, experiment: Dict[str, Any]) -> List[Optional[float]]:
-    """The metric of the validation after each epoch; empty if lower is better, as for the loss."""
+    """The validation metric after each epoch; empty if lower is better, as for the loss."""
     signed = validation_metric(experiment)
     if signed.startswith("-"):
         return []
@@ -230,7 +223,7 @@ def _numbers(path: Path) -> Dict[str, float]:
 
 
 def _versions() -> Dict[str, str]:
-    # The processor's instructions: without those for bfloat16, `mixed_precision` is float32.
+    # On a processor without bfloat16, `mixed_precision` is float32.
     cpu = torch.backends.cpu.get_cpu_capability() + (", bfloat16" if CPU_HAS_BFLOAT16 else "")
     found = {"python": sys.version.split()[0], "cpu": cpu}
     if torch.cuda.is_available():
