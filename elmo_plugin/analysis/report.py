@@ -111,7 +111,7 @@ def models_section(archives: List[Path]) -> Section:
         lines.append([str(archive), name, *_validation(archive, model.config)])
         weights += stored_layer_weights(model)
     folder, more = str(archives[0].parent), len(archives) - 1
-    source = f"{folder} and {more} more folders" if more else folder
+    source = f"{folder} and {more} more" if more else folder
     scores = Table(["archive", "model", "metric", "best on dev"], lines, 3)
     notes = ["Best on dev is the best score on the validation data."]
     mixes = _mixes(map(asdict, weights), archives[0]) if weights else Section("", "", [], [], [])
