@@ -16,31 +16,31 @@ class Elmo(torch.nn.Module):
     """
     ELMo: task-specific scalar mixes of the layers of a biLM (section 3.2 of the paper).
 
-    `forward` computes one vector per token; with `num_mixes` above 1, `representations` computes
-    several from one forward pass of the biLM. The names of all parameters of the biLM contain
-    `bilm`, so that an optimizer can give them their own learning rate.
+    `forward` computes one vector per token. With `num_mixes` above 1, `representations` computes
+    several from one forward pass of the biLM. The names of all biLM parameters contain `bilm`, so
+    an optimizer can give them their own learning rate.
 
     # Parameters
 
     options_file, weight_file : `Optional[str]`
-        The two files of a biLM; default `ELMO_OPTIONS` and `ELMO_WEIGHTS`. A trained archive
-        contains the biLM and does not need them.
-    num_mixes : `int`, optional (default = `1`)
+        The files of a biLM; for the defaults see `load_bilm`. A trained archive contains the biLM
+        and does not need them.
+    num_mixes : `int`
         Number of scalar mixes.
-    layers : `Union[str, List[int]]`, optional (default = `"all"`)
-        The layers to mix: `all`, `last`, or numbers; 0 is the token layer.
-    layer_norm, fixed_weights : `Union[bool, str]`, `Optional[List[float]]`
+    layers : `Union[str, List[int]]`
+        The layers to mix: `all`, `last`, or a list of numbers; 0 is the token layer.
+    layer_norm, fixed_weights
         See `ScalarMix`.
-    dropout : `float`, optional (default = `0.5`)
-        Dropout on the mixed vectors.
-    trainable : `bool`, optional (default = `False`)
-        Whether the parameters of the biLM require gradients.
+    dropout : `float`
+        Applied to the mixed vectors.
+    trainable : `bool`
+        Whether the parameters of the biLM require grad.
     stateful, warm_up, dtype, serialization_dir
         See `load_bilm`.
-    cache : `Union[bool, str]`, optional (default = `False`)
-        A folder for the layers of every sentence in half precision, so that each is computed once,
-        in this run and in later ones, see `LayerCache`; `true` for the folder in `ELMO_CACHE` (no
-        cache if that is empty). Needs the package lmdb. An archive works without it.
+    cache : `Union[bool, str]`
+        A folder that keeps the layers of every sentence in half precision, so that later epochs and
+        runs need not compute them; see `LayerCache`. `true` means the folder in `ELMO_CACHE` (no
+        cache if that is empty). Needs the package lmdb. An archive also works without the cache.
 
     # Raises
 
@@ -92,24 +92,24 @@ class Elmo(torch.nn.Module):
         self.mix_names = [f"elmo_{number}" for number in range(num_mixes)]
 
     def get_output_dim(self) -> int:
-        """Width of a mixed vector."""
         return self.bilm.output_dim
 
     def forward(self, elmo_tokens: torch.Tensor) -> torch.Tensor:
         """
-        The first scalar mix, 0 at padding: shape `(batch_size, ..., num_tokens, output_dim)`.
+        Computes the first scalar mix: shape `(batch_size, ..., num_tokens, output_dim)`, 0 at
+        padding.
 
-        # Parameters
-
-        elmo_tokens : `torch.Tensor`
-            Shape `(batch_size, ..., num_tokens, max_characters_per_token)`. Character ids:
-            `elmo.bilm.characters.batch_ids(sentences)`, or the ids of AllenNLP's indexers
-            `elmo-characters` and `elmo_characters`.
+        `elmo_tokens` are character ids of shape
+        `(batch_size, ..., num_tokens, max_characters_per_token)`: the result of
+        `elmo.bilm.characters.batch_ids(sentences)`, or ids of the indexers `elmo-characters` (ours)
+        and `elmo_characters` (AllenNLP's).
         """
         return self.representations(elmo_tokens)[0]
 
     def representations(self, elmo_tokens: torch.Tensor) -> List[torch.Tensor]:
-        """All scalar mixes from one forward pass of the biLM; see `forward` for the shapes."""
+        """
+        Computes all scalar mixes from one forward pass of the biLM; see `forward` for the shapes.
+        """
         # Shape: (num_sentences, num_tokens, max_characters_per_token)
         ids = elmo_tokens.flatten(end_dim=-3) if elmo_tokens.dim() > 3 else elmo_tokens
         if any(parameter.requires_grad for parameter in self.bilm.parameters()):
@@ -145,10 +145,7 @@ class Elmo(torch.nn.Module):
         return super().train(mode)
 
     def epoch_metrics(self) -> Dict[str, float]:
-        """
-        The weight of each layer and `gamma` of each mix; `RecoverableTrainer` adds them to the
-        metrics of an epoch.
-        """
+        """Layer weights and `gamma` of each mix. `RecoverableTrainer` adds them to the metrics."""
         metrics: Dict[str, float] = {}
         for name, mix in zip(self.mix_names, self.mixes):
             assert isinstance(mix, ScalarMix)
@@ -159,15 +156,14 @@ class Elmo(torch.nn.Module):
 
     def leave_cache(self) -> None:
         """
-        Neither reads nor writes `cache` from now on. Layers are rounded as the cache rounds them,
-        so that predictions stay the same.
+        Stops using `cache`. Layers stay rounded to half precision, so predictions do not change.
         """
         self._frozen_layers.leave_cache()
 
     def before_checkpoint(self) -> None:
         """
-        Writes all layers to their cache; `RecoverableTrainer` calls it. A recovered run needs the
-        layers of this run, because their last bits depend on the batch.
+        Writes all computed layers to the cache; `RecoverableTrainer` calls it. A recovered run must
+        read the same layers, because their last bits depend on the batch.
         """
         for cache in LayerCache.opened():
             cache.flush()
@@ -175,8 +171,8 @@ class Elmo(torch.nn.Module):
 
 def chosen_layers(layers: Union[str, List[int]], num_layers: int) -> List[int]:
     """
-    The numbers of the layers that the setting `layers` of `Elmo` names, in its order, or a
-    `ConfigurationError` if it is neither `"all"` nor `"last"` nor a list of different layers.
+    The numbers of the layers that the setting `layers` of `Elmo` names, in its order. Raises
+    `ConfigurationError` unless it is `"all"`, `"last"` or a list of different layers.
     """
     known = list(range(num_layers))
     named = {"all": known, "last": known[-1:]}

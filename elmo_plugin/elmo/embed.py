@@ -11,20 +11,14 @@ def embed_sentences(
     bilm: Bilm, sentences: Iterable[Sequence[str]], batch_size: int = 64
 ) -> Iterator[torch.Tensor]:
     """
-    Computes the layers of a biLM for tokenised sentences, in batches of at most `batch_size`. A
-    sentence may be empty. At most `16 * batch_size` sentences and their layers are in memory.
+    Computes the layers of a biLM for tokenised sentences, in batches of at most `batch_size`.
 
-    # Returns
+    Yields one tensor per sentence, in order, on the CPU: shape
+    `(num_layers, num_tokens, output_dim)`. A sentence may be empty. At most `16 * batch_size`
+    sentences and their layers are in memory.
 
-    `Iterator[torch.Tensor]`
-        One per sentence, in order: shape `(num_layers, num_tokens, output_dim)`, on the CPU.
-
-    # Raises
-
-    `ValueError`
-        If `batch_size` is not above 0.
-    `TypeError`
-        If a sentence is not a list of strings; the message names the sentence and the word.
+    Raises `TypeError` if a sentence is not a list of strings (the message names the sentence and
+    the word), and `ValueError` if `batch_size` is below 1.
 
     # Examples
 

@@ -1,5 +1,3 @@
-"""Writes files that are complete or absent."""
-
 import glob
 import json
 import os
@@ -23,11 +21,12 @@ UNFINISHED = ".unfinished"
 def atomic_write(path: Union[str, PathLike]) -> Iterator[Path]:
     """
     Yields the path of a temporary file in the same folder, which is synced and renamed to `path` at
-    the end, so that `path` is either the complete new file or unchanged, also if other processes
-    write it. Creates the folder if needed; expands `~`; follows a symbolic link; a pipe or device
-    receives a copy at the end. After an exception the temporary file is removed; after a kill, by
-    the next process that writes into the folder. An `OSError` names `path`, or its folder if that
-    cannot be created.
+    the end. `path` is therefore either the complete new file or unchanged, also if other processes
+    write it. Creates the folder if needed, expands `~`, and follows a symbolic link. A pipe or
+    device receives a copy at the end.
+
+    After an exception the temporary file is removed; after a kill, by the next process that writes
+    into the folder. An `OSError` names `path`, or its folder if that cannot be created.
     """
     path = expanded(path)
     if is_pipe(path):
@@ -57,7 +56,7 @@ def atomic_write(path: Union[str, PathLike]) -> Iterator[Path]:
 
 
 def unfinished_suffix() -> str:
-    """The end of the names of files and folders that this process has not finished."""
+    """The suffix of files and folders that this process has not finished."""
     return f".{os.getpid()}{_computer()}{UNFINISHED}"
 
 
@@ -71,8 +70,8 @@ def _computer() -> str:
 @lru_cache(maxsize=None)
 def remove_abandoned(folder: Path) -> None:
     """
-    Removes the files and folders with `unfinished_suffix` whose process was killed. Those of other
-    computers stay, since it is unknown whether their processes run.
+    Removes the unfinished files and folders of killed processes. Those of other computers stay,
+    because their processes may still run.
     """
     of_computer = f"{_computer()}{UNFINISHED}"
     for path in folder.glob(f"*.*{glob.escape(of_computer)}"):
@@ -93,8 +92,8 @@ def write_json(path: Union[str, PathLike], content: Any, indent: Optional[int] =
 
 def write_json_rows(path: Union[str, PathLike], content: Any, first_key: str) -> None:
     """
-    Writes JSON with `atomic_write`, each object whose first key is `first_key` on a line of its
-    own, so that two versions of the file can be compared.
+    Writes JSON with `atomic_write`. Each object whose first key is `first_key` gets its own line,
+    so that versions of the file can be compared.
     """
     row = f'{{"{first_key}":'
     text = json.dumps(content, ensure_ascii=False).replace(f", {row}", f",\n{row}")
@@ -105,8 +104,8 @@ def write_json_rows(path: Union[str, PathLike], content: Any, first_key: str) ->
 
 def check_output(path: Union[str, PathLike], force: bool) -> Path:
     """
-    Returns `path` with `~` expanded. Raises `ConfigurationError` if it is a folder, if one of its
-    parents is a file or may not be written in, or if it exists and `force` is false.
+    Returns `path` with `~` expanded. Raises `ConfigurationError` if it is a folder, cannot be
+    written, or exists and `force` is false.
     """
     path = expanded(path)
     if path.is_dir():
@@ -126,8 +125,7 @@ def check_output(path: Union[str, PathLike], force: bool) -> Path:
 
 def resumable_file(path: Union[str, PathLike]) -> Path:
     """
-    The file to write in several calls: `path` with `~` expanded, or what it names if it is a
-    symbolic link. Raises `ConfigurationError` if it is a pipe or device.
+    Expands `~` and follows a symbolic link. `ConfigurationError` if `path` is a pipe or device.
     """
     path = expanded(path)
     if is_pipe(path):

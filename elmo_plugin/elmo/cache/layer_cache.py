@@ -41,18 +41,17 @@ class LayerCache:
     """
     Layers of a frozen biLM on the disk, in half precision, one entry per sentence.
 
-    An entry takes `2 * entry_width` bytes for each token and for `<S>` and `</S>`: 5,120 for the
-    published biLM (4096/512), 1,280 for 512/128.
+    An entry takes `2 * entry_width` bytes for each token, `<S>` and `</S>`: 5,120 for the published
+    biLM (4096/512), 1,280 for 512/128.
 
-    The store is an LMDB file. Any number of processes can read it while one writes, and a kill or
-    a power cut cannot damage it, because a commit is either complete or absent. Entries are
-    collected in memory and written in groups of 16 MB. If the store cannot be read or written, a
-    warning is logged, and layers are computed as without a cache. It stops growing when 20 GB of
-    the disk, or a tenth of a smaller disk, are left. The locks of LMDB do not work on network file
-    systems, nor between containers that share a folder but not their process numbers.
+    The store is an LMDB file. Any number of processes can read it while one writes. A kill or a
+    power cut cannot damage it, because a commit is either complete or absent. Entries are collected
+    in memory and written in groups of 16 MB. If the store cannot be read or written, it logs a
+    warning, and layers are computed as without a cache. It stops growing when 20 GB of the disk, or
+    a tenth of a smaller disk, are left. LMDB's locks do not work on network file systems, nor
+    between containers that share a folder but not their process numbers.
 
-    Use `open` to create one, because a process must not have a store open twice. `path` is the
-    folder of one biLM's entries, `width` the numbers per token.
+    Create it with `open`, because a process must not have a store open twice.
     """
 
     _opened: Dict[Path, "LayerCache"] = {}
@@ -87,8 +86,8 @@ class LayerCache:
     @classmethod
     def open(cls, folder: Path, bilm: Bilm) -> Optional["LayerCache"]:
         """
-        The cache of a frozen biLM, in the sub-folder `bilm_key` of `folder`; `None`, after a
-        warning, if it cannot be opened.
+        The cache in the sub-folder `bilm_key` of `folder`; `None`, after a warning, if it cannot
+        open.
         """
         if not _HAS_LMDB:
             logger.warning(
@@ -118,7 +117,7 @@ class LayerCache:
 
     @classmethod
     def close_all(cls) -> None:
-        """Calls `report` for all caches that this process has open, and closes them."""
+        """Reports and closes all caches that this process has open."""
         while cls._opened:
             _, cache = cls._opened.popitem()
             cache.report()
@@ -126,9 +125,9 @@ class LayerCache:
 
     def read(self, keys: Iterable[bytes]) -> _Entries:
         """
-        Keys, see `sentence_key`, and layers of the entries that exist: shape
-        `(num_tokens + 2, width)`, half precision. The layers must not be changed, and are valid
-        only until the next entry.
+        Yields the key (see `sentence_key`) and layers of each entry that exists: half precision,
+        shape `(num_tokens + 2, width)`. Layers must not be changed; they are valid until the next
+        entry.
         """
         keys = list(keys)
         self._num_sought += len(keys)
@@ -144,9 +143,8 @@ class LayerCache:
 
     def write(self, entries: Iterable[Tuple[bytes, numpy.ndarray]]) -> None:
         """
-        Writes the keys and layers of the sentences of one batch, see `read`. They are committed
-        together: after a kill either all of them are in the cache or none, because layers computed
-        again in another batch would differ in their last bits.
+        Writes the entries of one batch in one commit. After a kill, the cache has all of them or
+        none: layers computed again in another batch would differ in their last bits.
         """
         if not self._writable:
             return
@@ -158,7 +156,7 @@ class LayerCache:
             self.flush()
 
     def flush(self) -> None:
-        """Writes the collected entries to the disk, where other processes find them."""
+        """Commits the collected entries, so that other processes find them."""
         try:
             if self._pending:
                 self._check_free_space()
@@ -240,7 +238,7 @@ def bilm_key(bilm: Bilm) -> str:
 
 
 def entry_width(bilm: Bilm) -> int:
-    """Numbers per token: the token layer once, not doubled, then each LSTM layer."""
+    """Numbers per token: the token layer once (not doubled), then each LSTM layer."""
     return bilm.options.token_dim + (bilm.num_layers - 1) * bilm.output_dim
 
 
