@@ -51,16 +51,14 @@ def compute_features(
 ) -> Features:
     """
     Computes vectors of spans of words in half precision. A sub-folder of `folder` gets one file per
-    layer. The vector of a span is the mean of its words' vectors.
+    layer. The vector of a span is the mean of its words' vectors. `texts` are iterated twice.
+    `folder` is created if needed; any number of texts can share it. `on_progress` is called with
+    the number of sentences done since the last call, first with those of an earlier call.
 
     If the sub-folder already has the vectors of this representation and text, nothing is computed.
     After a kill, the same call continues after the last commit and gives the same files: commits
     are between groups of sentences that are embedded together. Memory grows only with the longest
     sentence. A row takes `2 * num_layers * dim` bytes on the disk.
-
-    `texts` are iterated twice. `folder` is created if needed; any number of texts can share it.
-    `on_progress` is called with the number of sentences done since the last call, first with those
-    of an earlier call of this function.
 
     Raises `ConfigurationError` if there are no spans, another process computes the same vectors,
     files are damaged, or vectors are not finite. What was done is kept.

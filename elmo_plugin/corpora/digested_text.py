@@ -45,8 +45,8 @@ class DigestedText:
         folder: Union[str, os.PathLike],
     ) -> None:
         """
-        Reads the finished lines of `sentences`, a result of `self.sentences()`. Raises
-        `ConfigurationError`, which names `folder`, if their digest is not `sha256`.
+        Skips the finished lines of `sentences`. Raises `ConfigurationError`, which names `folder`,
+        if their digest is not `sha256`.
         """
         for _ in islice(sentences, num_lines):
             pass

@@ -18,15 +18,13 @@ class Elmo(torch.nn.Module):
 
     `forward` computes one vector per token. With `num_mixes` above 1, `representations` computes
     several from one forward pass of the biLM. The names of all biLM parameters contain `bilm`, so
-    an optimizer can give them their own learning rate.
+    an optimizer can give them their own learning rate. Raises `ConfigurationError` if a file is
+    missing, damaged or does not fit, or a setting is impossible.
 
     # Parameters
 
-    options_file, weight_file : `Optional[str]`
-        The files of a biLM; for the defaults see `load_bilm`. A trained archive contains the biLM
-        and does not need them.
-    num_mixes : `int`
-        Number of scalar mixes.
+    options_file, weight_file, stateful, warm_up, dtype, serialization_dir
+        See `load_bilm`. A trained archive contains the biLM and does not need the two files.
     layers : `Union[str, List[int]]`
         The layers to mix: `all`, `last`, or a list of numbers; 0 is the token layer.
     layer_norm, fixed_weights
@@ -35,17 +33,10 @@ class Elmo(torch.nn.Module):
         Applied to the mixed vectors.
     trainable : `bool`
         Whether the parameters of the biLM require grad.
-    stateful, warm_up, dtype, serialization_dir
-        See `load_bilm`.
     cache : `Union[bool, str]`
         A folder that keeps the layers of every sentence in half precision, so that later epochs and
         runs need not compute them; see `LayerCache`. `true` means the folder in `ELMO_CACHE` (no
         cache if that is empty). Needs the package lmdb. An archive also works without the cache.
-
-    # Raises
-
-    `ConfigurationError`
-        If a file is missing, damaged or does not fit, or a setting is impossible.
     """
 
     def __init__(
@@ -97,19 +88,15 @@ class Elmo(torch.nn.Module):
     def forward(self, elmo_tokens: torch.Tensor) -> torch.Tensor:
         """
         Computes the first scalar mix: shape `(batch_size, ..., num_tokens, output_dim)`, 0 at
-        padding.
-
-        `elmo_tokens` are character ids of shape
-        `(batch_size, ..., num_tokens, max_characters_per_token)`: the result of
-        `elmo.bilm.characters.batch_ids(sentences)`, or ids of the indexers `elmo-characters` (ours)
-        and `elmo_characters` (AllenNLP's).
+        padding. `elmo_tokens` are character ids, shape
+        `(batch_size, ..., num_tokens, max_characters_per_token)`, from
+        `elmo.bilm.characters.batch_ids(sentences)` or the indexers `elmo-characters` (ours) and
+        `elmo_characters` (AllenNLP's).
         """
         return self.representations(elmo_tokens)[0]
 
     def representations(self, elmo_tokens: torch.Tensor) -> List[torch.Tensor]:
-        """
-        Computes all scalar mixes from one forward pass of the biLM; see `forward` for the shapes.
-        """
+        """All scalar mixes from one forward pass of the biLM; see `forward` for the shapes."""
         # Shape: (num_sentences, num_tokens, max_characters_per_token)
         ids = elmo_tokens.flatten(end_dim=-3) if elmo_tokens.dim() > 3 else elmo_tokens
         if any(parameter.requires_grad for parameter in self.bilm.parameters()):
@@ -155,25 +142,17 @@ class Elmo(torch.nn.Module):
         return metrics
 
     def leave_cache(self) -> None:
-        """
-        Stops using `cache`. Layers stay rounded to half precision, so predictions do not change.
-        """
+        """Stops using `cache`. Layers are still rounded, so predictions do not change."""
         self._frozen_layers.leave_cache()
 
     def before_checkpoint(self) -> None:
-        """
-        Writes all computed layers to the cache; `RecoverableTrainer` calls it. A recovered run must
-        read the same layers, because their last bits depend on the batch.
-        """
+        """Writes all computed layers to the cache; `RecoverableTrainer` calls it."""
         for cache in LayerCache.opened():
             cache.flush()
 
 
 def chosen_layers(layers: Union[str, List[int]], num_layers: int) -> List[int]:
-    """
-    The numbers of the layers that the setting `layers` of `Elmo` names, in its order. Raises
-    `ConfigurationError` unless it is `"all"`, `"last"` or a list of different layers.
-    """
+    """The numbers of the layers that `layers` names. Raises `ConfigurationError` if it is wrong."""
     known = list(range(num_layers))
     named = {"all": known, "last": known[-1:]}
     numbers = layers if isinstance(layers, list) else named.get(layers, [])

@@ -147,10 +147,7 @@ class ElmoPlacement(Placement):
     def _representations_of(
         self, sentences: torch.Tensor, elmo_tokens: torch.Tensor
     ) -> List[torch.Tensor]:
-        """
-        Computes `Elmo.representations`, but the biLM reads each sentence separately. Memory grows
-        with the number of sentences times the length of the longest one.
-        """
+        """Like `Elmo.representations`, but the biLM reads each sentence separately."""
         # Shape: (batch_size, num_tokens)
         mask = (elmo_tokens > 0).any(dim=-1)
         if not mask.any():

@@ -67,8 +67,8 @@ class ScalarMix(torch.nn.Module):
         """
         Mixes layers of shape `(num_layers, batch_size, num_tokens, dim)`, token layer first, into
         vectors of shape `(batch_size, num_tokens, dim)`. `mask`, of shape
-        `(batch_size, num_tokens)`, is true on real tokens. `ConfigurationError` if the number of
-        layers is not `num_layers`.
+        `(batch_size, num_tokens)`, is true on real tokens. Raises `ConfigurationError` if the
+        number of layers is wrong.
         """
         if len(layers) != self.num_layers:
             raise ConfigurationError(

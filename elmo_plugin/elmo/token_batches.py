@@ -76,10 +76,7 @@ def sentence_groups(sentences: Iterable[Sentence], batch_size: int) -> Iterator[
 def groups(
     items: Iterable[Item], size: Callable[[Item], int], max_items: Optional[int], min_size: int
 ) -> Iterator[List[Item]]:
-    """
-    Groups consecutive items. A group ends at `max_items` items, or when its sizes add up to
-    `min_size` or more.
-    """
+    """Groups consecutive items. A group ends at `max_items` items or a total size of `min_size`."""
     group: List[Item] = []
     total = 0
     for item in items:

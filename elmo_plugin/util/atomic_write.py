@@ -23,10 +23,9 @@ def atomic_write(path: Union[str, PathLike]) -> Iterator[Path]:
     Yields the path of a temporary file in the same folder, which is synced and renamed to `path` at
     the end. `path` is therefore either the complete new file or unchanged, also if other processes
     write it. Creates the folder if needed, expands `~`, and follows a symbolic link. A pipe or
-    device receives a copy at the end.
-
-    After an exception the temporary file is removed; after a kill, by the next process that writes
-    into the folder. An `OSError` names `path`, or its folder if that cannot be created.
+    device receives a copy at the end. After an exception the temporary file is removed; after a
+    kill, by the next process that writes into the folder. An `OSError` names `path`, or its folder
+    if that cannot be created.
     """
     path = expanded(path)
     if is_pipe(path):
@@ -70,7 +69,7 @@ def _computer() -> str:
 @lru_cache(maxsize=None)
 def remove_abandoned(folder: Path) -> None:
     """
-    Removes the unfinished files and folders of killed processes. Those of other computers stay,
+    Removes what killed processes of this computer left unfinished. Files of other computers stay,
     because their processes may still run.
     """
     of_computer = f"{_computer()}{UNFINISHED}"
@@ -91,10 +90,7 @@ def write_json(path: Union[str, PathLike], content: Any, indent: Optional[int] =
 
 
 def write_json_rows(path: Union[str, PathLike], content: Any, first_key: str) -> None:
-    """
-    Writes JSON with `atomic_write`. Each object whose first key is `first_key` gets its own line,
-    so that versions of the file can be compared.
-    """
+    """Writes JSON that can be diffed: a line for each object whose first key is `first_key`."""
     row = f'{{"{first_key}":'
     text = json.dumps(content, ensure_ascii=False).replace(f", {row}", f",\n{row}")
     with atomic_write(path) as unfinished:
@@ -124,9 +120,7 @@ def check_output(path: Union[str, PathLike], force: bool) -> Path:
 
 
 def resumable_file(path: Union[str, PathLike]) -> Path:
-    """
-    Expands `~` and follows a symbolic link. `ConfigurationError` if `path` is a pipe or device.
-    """
+    """Expands `~` and follows a link. Raises `ConfigurationError` for a pipe or device."""
     path = expanded(path)
     if is_pipe(path):
         raise ConfigurationError(

@@ -64,10 +64,7 @@ def lock_folder(folder: Path) -> FolderLock:
 
 
 def wait_for_lock(function: Callable[[], T], timeout: float) -> T:
-    """
-    Retries `function` until the folder that it locks is free, for at most `timeout` seconds. A
-    process whose parent was killed takes some time to end.
-    """
+    """Retries `function` until the folder that it locks is free, for at most `timeout` seconds."""
     deadline = time.monotonic() + timeout
     while True:
         try:

@@ -54,28 +54,18 @@ def build_index(
 ) -> IndexSummary:
     """
     Writes an index of the contexts of a text: a folder for `ContextIndex`. It takes
-    `2 * num_layers * dim + 24` bytes per context, and the sentences. For `folder` and `force` see
-    `IndexWriter`.
+    `2 * num_layers * dim + 24` bytes per context, and the sentences. `text` names files, folders or
+    patterns (see `find_shards`) with one sentence per line; lines are numbered through all files.
+    For `folder` and `force` see `IndexWriter`. `on_progress` is called with the number of lines
+    done since the last call.
 
     After a kill, the same call continues after the last commit and ends with the same files; see
     `sentence_groups`. Memory grows only with `batch_size` and the longest line.
 
-    # Parameters
-
-    bilm : `Bilm`
-        Not stateful: the vectors of a context must not depend on earlier sentences.
-    text : `Sequence[Union[str, os.PathLike]]`
-        Files, folders or patterns (see `find_shards`), with one sentence per line. Lines are
-        numbered through all files.
-    on_progress : `Callable[[int], object]`
-        Called with the number of lines done since the last call.
-
-    # Raises
-
-    `ConfigurationError`
-        If the text holds no context, is in the folder or cannot be read twice; if the folder cannot
-        be written (see `Store`) or was begun with another text; if the biLM has no such layer, is
-        stateful, or gives vectors that are not finite.
+    Raises `ConfigurationError` if the text holds no context, is in the folder or cannot be read
+    twice; if the folder cannot be written (see `Store`) or was begun with another text; if the biLM
+    has no such layer, is stateful (vectors must not depend on earlier sentences), or gives vectors
+    that are not finite.
     """
     folder = expanded(folder)
     settings = _settings(bilm, options)

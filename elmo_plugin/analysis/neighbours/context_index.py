@@ -39,10 +39,7 @@ class IndexWriter(Store):
     def add(
         self, line: int, words: Sequence[str], positions: Sequence[int], layers: numpy.ndarray
     ) -> None:
-        """
-        Adds a sentence of the text. `layers` are the vectors of the contexts at `positions`, of
-        length 1, shape `(num_layers, num_contexts, dim)`.
-        """
+        """Adds a sentence and its contexts' unit vectors: `(num_layers, num_contexts, dim)`."""
         sentence = self.num_rows(_SENTENCES.name)
         contexts = [(sentence, position, _key_of([words[position]])) for position in positions]
         for file, vectors in zip(self._layers.values(), layers):
@@ -56,13 +53,12 @@ class IndexWriter(Store):
 class ContextIndex:
     """
     The contexts of a text, in a folder that `build_index` has finished. All files are
-    memory-mapped, so memory does not grow with the index.
+    memory-mapped, so memory does not grow with the index. Raises `ConfigurationError` if the folder
+    holds no index, or an unfinished or damaged one.
 
     `index.json` names the biLM, the layers and the sizes. `layer_1.npy` and so on hold one vector
     per context, of length 1, in half precision. `contexts.npy` and `sentences.npy` say where each
     context is in `text.txt`, which has one sentence per line.
-
-    Raises `ConfigurationError` if the folder holds no index, or an unfinished or damaged one.
     """
 
     def __init__(self, folder: Path) -> None:

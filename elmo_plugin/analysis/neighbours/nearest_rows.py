@@ -47,10 +47,7 @@ class NearestRows:
         return self.cosines[-1] - self._tolerance if len(self.rows) == self._number else -numpy.inf
 
     def add_block(self, products: numpy.ndarray, first: int) -> None:
-        """
-        Adds the rows from `first` on, in order. `products` are their products with the query, shape
-        `(num_rows,)`, and are overwritten.
-        """
+        """Adds the rows from `first` on, in order; overwrites their `products` with the query."""
         for start, end in self._excluded:
             products[max(0, start - first) : max(0, end - first)] = -numpy.inf
         threshold = self.threshold

@@ -88,20 +88,15 @@ def find_neighbours(
 ) -> Iterator[Neighbours]:
     """
     Finds the contexts nearest to words in their sentences, by cosine, in each layer of an index.
-    The search is exact apart from the half precision of the index.
+    The search is exact apart from the half precision of the index. One pass over the index compares
+    up to 512 queries. Memory grows with the queries in a pass, not with the index.
 
     Yields one result per query, in order. Contexts of equal cosine are in the order of the text.
-    Contexts in the query's own sentence are left out, wherever it is in the text. One pass over the
-    index compares up to 512 queries. Memory grows with the queries in a pass, not with the index.
+    Contexts in the query's own sentence are left out, wherever it is in the text; so are, with
+    `same_word`, contexts of other words. `on_progress` is called with the number of contexts done
+    since the last call, counted per pass and layer, but not if `same_word` is true.
+
     Raises `ConfigurationError` if the index was built with another biLM, or `number` is below 1.
-
-    # Parameters
-
-    same_word : `bool`
-        Find contexts of the same word only.
-    on_progress : `Callable[[int], object]`
-        Called with the number of contexts done since the last call, counted per pass and layer. Not
-        called if `same_word` is true.
     """
     index.check_bilm(bilm)
     if number < 1:

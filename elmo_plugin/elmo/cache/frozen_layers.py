@@ -20,10 +20,9 @@ class FrozenLayers:
 
     Computes each distinct sentence of a batch once, in batches of similar length and bounded size.
     With a cache, it computes only sentences that the cache lacks, and rounds all layers to half
-    precision, so results do not depend on what the cache contains.
-
-    If the weights of the biLM change, their earlier entries are not used. A change of a few
-    elements through `weight.data` is noticed at the next `train()` or `eval()`; see `WeightState`.
+    precision, so results do not depend on what the cache contains. If the weights change, earlier
+    entries are not used. A change of a few elements through `weight.data` is noticed at the next
+    `train()` or `eval()`; see `WeightState`.
     """
 
     def __init__(self, bilm: Bilm, cache_folder: Optional[Path] = None) -> None:

@@ -39,10 +39,10 @@ _Entries = Iterator[Tuple[bytes, numpy.ndarray]]
 
 class LayerCache:
     """
-    Layers of a frozen biLM on the disk, in half precision, one entry per sentence.
-
-    An entry takes `2 * entry_width` bytes for each token, `<S>` and `</S>`: 5,120 for the published
-    biLM (4096/512), 1,280 for 512/128.
+    Layers of a frozen biLM on the disk, in half precision, one entry per sentence. An entry takes
+    `2 * entry_width` bytes for each token, `<S>` and `</S>`: 5,120 for the published biLM
+    (4096/512), 1,280 for 512/128. Create a cache with `open`, because a process must not open a
+    store twice.
 
     The store is an LMDB file. Any number of processes can read it while one writes. A kill or a
     power cut cannot damage it, because a commit is either complete or absent. Entries are collected
@@ -50,8 +50,6 @@ class LayerCache:
     warning, and layers are computed as without a cache. It stops growing when 20 GB of the disk, or
     a tenth of a smaller disk, are left. LMDB's locks do not work on network file systems, nor
     between containers that share a folder but not their process numbers.
-
-    Create it with `open`, because a process must not have a store open twice.
     """
 
     _opened: Dict[Path, "LayerCache"] = {}
@@ -85,10 +83,7 @@ class LayerCache:
 
     @classmethod
     def open(cls, folder: Path, bilm: Bilm) -> Optional["LayerCache"]:
-        """
-        The cache in the sub-folder `bilm_key` of `folder`; `None`, after a warning, if it cannot
-        open.
-        """
+        """Opens the cache in the sub-folder `bilm_key`; `None`, after a warning, if it cannot."""
         if not _HAS_LMDB:
             logger.warning(
                 "ELMo's cache needs the package lmdb, which is not installed. Layers are computed "
@@ -142,10 +137,7 @@ class LayerCache:
         self._prefetched = (prefetched, *self._prefetched[:1])
 
     def write(self, entries: Iterable[Tuple[bytes, numpy.ndarray]]) -> None:
-        """
-        Writes the entries of one batch in one commit. After a kill, the cache has all of them or
-        none: layers computed again in another batch would differ in their last bits.
-        """
+        """Writes the entries of one batch, all in the same commit."""
         if not self._writable:
             return
         for key, layers in entries:

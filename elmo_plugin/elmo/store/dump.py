@@ -112,24 +112,14 @@ def dump_embeddings(
     `sentence_groups`. Memory grows with `batch_size`, the longest line, `num_workers` and, unless
     `forget_sentences` is set, the distinct sentences. For `force` see `ResumableFile`.
 
-    # Parameters
+    `num_workers` processes compute vectors; 0 means this process alone. They share the cores unless
+    `OMP_NUM_THREADS` is set. One process with as many threads gives the same vectors. `on_progress`
+    is called with the number of lines done since the last call.
 
-    bilm : `Bilm`
-        Not stateful: a resumed call could not restore its state.
-    on_progress : `Callable[[int], object]`
-        Called with the number of lines done since the last call.
-    num_workers : `int`
-        Processes that compute vectors; 0 means this process alone. They share the cores unless
-        `OMP_NUM_THREADS` is set. One process with as many threads gives the same vectors.
-
-    # Raises
-
-    `ConfigurationError`
-        If the biLM is stateful, the input is empty, the format cannot do what the options ask for,
-        the output cannot be written (see `ResumableFile`) or was begun with another text, vectors
-        are not finite, or a worker is killed.
-    `ImportError`, `OSError`
-        If Parquet needs pyarrow, or reading or writing fails. The lines done are kept.
+    Raises `ConfigurationError` if the biLM is stateful, the input is empty, the format cannot do
+    what the options ask for, the output cannot be written or was begun with another text, vectors
+    are not finite, or a worker is killed; `ImportError` if Parquet needs pyarrow; `OSError` if
+    reading or writing fails. The lines done are kept.
     """
     if bilm.stateful:
         raise ConfigurationError("`dump_embeddings` needs a biLM that is not stateful.")
@@ -191,7 +181,7 @@ def finished_attributes(path: Path) -> Optional[Dict[str, str]]:
 
 
 def count_text(input_path: _Path, output_path: _Path, options: DumpOptions) -> Tuple[int, int]:
-    """Counts lines and tokens. `ConfigurationError` if the format cannot hold so many lines."""
+    """Counts lines and tokens. Raises `ConfigurationError` if the format holds fewer lines."""
     text = _Text(input_path, Path(output_path), replace(options, forget_sentences=True))
     text.read_all()
     return text.num_lines, text.num_tokens

@@ -60,10 +60,7 @@ class DumpFormat(ABC):
     compressions: Tuple[str, ...] = ()
 
     def check(self, options: DumpOptions) -> None:
-        """
-        Raises `ConfigurationError` if the format cannot do what the options ask for, and
-        `ImportError` if it needs a package that is not installed.
-        """
+        """Raises `ConfigurationError` for options it lacks, `ImportError` for a missing package."""
         if options.compression not in (None, *self.compressions):
             known = " or ".join(self.compressions)
             advice = (
@@ -134,9 +131,8 @@ def _create_dataset(hdf5: h5py.File, name: str, vectors: numpy.ndarray, compress
 
 class Safetensors(DumpFormat):
     """
-    One tensor per sentence. The tensor `sentence_to_index` has the bytes of a JSON string.
-
-    The library's own writer needs all tensors in memory. This one follows the [description of the
+    One tensor per sentence. The tensor `sentence_to_index` has the bytes of a JSON string. The
+    library's own writer needs all tensors in memory. This one follows the [description of the
     format](https://github.com/huggingface/safetensors#format): the size of the header as 8 bytes,
     the header as JSON, and the bytes of the tensors.
     """

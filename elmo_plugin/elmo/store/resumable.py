@@ -12,10 +12,8 @@ T = TypeVar("T")
 class ResumableFile(Store):
     """
     A file that is complete or absent, whatever stops its writer. Until `finish` writes it, its rows
-    are in the folder `PATH.unfinished`.
-
-    `path` may be a symbolic link to the file, but no pipe or device. Its folder is created if
-    needed. `force` replaces a finished file, and unfinished work with other settings. For the other
+    are in the folder `PATH.unfinished`. `path` may be a symbolic link to the file, but no pipe or
+    device. `force` replaces a finished file, and unfinished work with other settings. For the other
     parameters and the errors see `Store`.
     """
 
@@ -34,9 +32,7 @@ class ResumableFile(Store):
         super().__init__(folder, files, settings, start, force)
 
     def finish(self, write: Callable[[Path], T]) -> T:
-        """
-        Writes the file with `write` and returns its result. Removes the rows unless `write` raises.
-        """
+        """Writes the file with `write`, whose result it returns, and then removes the rows."""
         with atomic_write(self._whole) as path:
             result = write(path)
         self._publish()

@@ -27,7 +27,7 @@ class RowFile(NamedTuple):
     counter: str
 
     def mapped(self, folder: Path, state: Dict[str, Any]) -> numpy.ndarray:
-        """The memory-mapped rows: shape `(num_rows, width)`. `ConfigurationError` if damaged."""
+        """Maps the rows, shape `(num_rows, width)`. Raises `ConfigurationError` if damaged."""
         shape = (state[self.counter], self.width)
         if not shape[0]:
             return numpy.zeros(shape, self.dtype)
@@ -80,22 +80,12 @@ class Store:
     cut off. The index of contexts, the features of probes, and the unfinished files of `elmo embed`
     and `elmo score` are stores.
 
-    # Parameters
+    `folder` is created if needed; rows in it are continued if they have the same `settings`, on
+    which they depend. `start` is the rest of the state before the first commit, without the numbers
+    of rows. `force` begins anew if the settings differ, `anew` in any case.
 
-    folder : `Path`
-        Created if needed. Its rows are continued if they have the same settings.
-    settings : `Dict[str, Any]`
-        What the rows depend on.
-    start : `Dict[str, Any]`
-        The rest of the state before the first commit, without the numbers of rows.
-    force, anew : `bool`
-        `force` begins anew if the settings differ, `anew` in any case.
-
-    # Raises
-
-    `ConfigurationError`
-        If the folder cannot be created, another process is writing it, or it holds other files,
-        damaged rows, or rows with other settings.
+    Raises `ConfigurationError` if the folder cannot be created, another process is writing it, or
+    it holds other files, damaged rows, or rows with other settings.
     """
 
     #: The name of the JSON file.

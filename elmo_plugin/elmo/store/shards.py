@@ -25,7 +25,8 @@ _Outcomes = Iterator[Tuple[_Path, Outcome]]
 def shard_outputs(texts: Sequence[_Path], folder: _Path) -> Dict[_Path, Path]:
     """
     Maps each text to its output: its name in `folder`, without `.gz` and with the suffix of the
-    format that the suffix of `folder` names. `ConfigurationError` if two texts share an output.
+    format that the suffix of `folder` names. Raises `ConfigurationError` if two outputs are the
+    same.
     """
     texts_of: Dict[Path, _Path] = {}
     folder = expanded(folder)
