@@ -21,7 +21,7 @@ _SENTENCES_PER_COMMIT, _WORDS_PER_COMMIT = 1024, 32_768
 
 
 class SpannedSentence(NamedTuple):
-    """The words of a sentence, and the spans `(start, end)`, without `end`, that get a vector."""
+    """A sentence, and the spans `(start, end)` of words that get a vector; `end` is exclusive."""
 
     words: Sequence[str]
     spans: Sequence[Tuple[int, int]]
@@ -56,8 +56,8 @@ def compute_features(
     the number of sentences done since the last call, first with those of an earlier call.
 
     If the sub-folder already has the vectors of this representation and text, nothing is computed.
-    After a kill, the same call continues after the last commit and gives the same files: commits
-    are between groups of sentences that are embedded together. Memory grows only with the longest
+    After a kill, the same call continues after the last commit and gives the same files: each
+    commit ends a group of sentences that are embedded together. Memory grows only with the longest
     sentence. A row takes `2 * num_layers * dim` bytes on the disk.
 
     Raises `ConfigurationError` if there are no spans, another process computes the same vectors,

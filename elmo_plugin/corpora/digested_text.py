@@ -9,8 +9,8 @@ from elmo_plugin.util.errors import ConfigurationError
 
 class DigestedText:
     """
-    Reads the sentences of `paths` (see `read_sentences`) and digests those read so far. By the
-    digest, resumed work checks that it continues with the same text.
+    Reads the sentences of `paths` (see `read_sentences`) and digests those read so far. Resumed
+    work compares the digest to check that it continues with the same text.
     """
 
     def __init__(self, paths: Sequence[Union[str, os.PathLike]]) -> None:

@@ -147,6 +147,7 @@ class Elmo(torch.nn.Module):
 
     def before_checkpoint(self) -> None:
         """Writes all computed layers to the cache; `RecoverableTrainer` calls it."""
+        # A recovered run must read the same layers: their last bits depend on the batch.
         for cache in LayerCache.opened():
             cache.flush()
 

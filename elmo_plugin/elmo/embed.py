@@ -15,9 +15,8 @@ def embed_sentences(
 
     Yields one tensor per sentence, in order, on the CPU: shape
     `(num_layers, num_tokens, output_dim)`. A sentence may be empty. At most `16 * batch_size`
-    sentences and their layers are in memory. Raises `TypeError` if a sentence is not a list of
-    strings (the message names the sentence and the word), and `ValueError` if `batch_size` is below
-    1.
+    sentences and their layers are in memory. Raises `ValueError` if `batch_size` is below 1, and
+    `TypeError` if a sentence is not a list of strings; the message names the sentence and the word.
 
     # Examples
 
@@ -26,7 +25,7 @@ def embed_sentences(
         for layers in embed_sentences(bilm, [["The", "play", "began"], ["They", "play"]]):
             print(layers.mean(dim=0))
     """
-    # A stateful biLM needs the given order.
+    # A stateful biLM must read the sentences in the given order.
     is_sorted, device_type = not bilm.stateful, bilm.boundary_ids.device.type
     return map_in_batches(
         partial(_embed_batch, bilm), sentences, batch_size, is_sorted, device_type

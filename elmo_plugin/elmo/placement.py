@@ -25,7 +25,7 @@ class ElmoTokenEmbedder(Elmo, TokenEmbedder):
     `Elmo`, with all its parameters, as a token embedder of any AllenNLP model.
 
     `optimizer: {parameter_groups: [[['bilm'], {lr: 1e-5}]]}` sets the learning rate of a
-    `trainable` biLM, and `regularizer: {regexes: [['layer_scores', {type: 'l2', alpha: 0.001}]]}`
+    `trainable` biLM. `regularizer: {regexes: [['layer_scores', {type: 'l2', alpha: 0.001}]]}` sets
     the paper's λ.
     """
 
@@ -70,7 +70,7 @@ class Placement(torch.nn.Module, Registrable):
         encoded = text.at_output(self.encoder(embedded, mask))
 
     All texts of a model (question and passage, premise and hypothesis) share the scalar mixes.
-    Input and output have separate ones. This class itself, `elmo-none`, is the baseline: it adds no
+    Input and output have separate ones. This class itself, `elmo-none`, is the baseline without
     vectors.
     """
 
@@ -158,6 +158,7 @@ class ElmoPlacement(Placement):
             dim=1, return_inverse=True, return_counts=True
         )
         columns = torch.arange(len(rows), device=rows.device) - (lengths.cumsum(0) - lengths)[rows]
+        # Memory grows with the number of sentences times the length of the longest one.
         # Shape: (num_sentences, longest, num_characters)
         ids = elmo_tokens.new_zeros(len(lengths), int(lengths.max()), elmo_tokens.size(-1))
         ids[rows, columns] = elmo_tokens[mask]

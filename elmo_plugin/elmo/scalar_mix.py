@@ -66,9 +66,8 @@ class ScalarMix(torch.nn.Module):
     def forward(self, layers: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         """
         Mixes layers of shape `(num_layers, batch_size, num_tokens, dim)`, token layer first, into
-        vectors of shape `(batch_size, num_tokens, dim)`. `mask`, of shape
-        `(batch_size, num_tokens)`, is true on real tokens. Raises `ConfigurationError` if the
-        number of layers is wrong.
+        vectors of shape `(batch_size, num_tokens, dim)`. `mask` is true on real tokens: shape
+        `(batch_size, num_tokens)`. Raises `ConfigurationError` if the number of layers is wrong.
         """
         if len(layers) != self.num_layers:
             raise ConfigurationError(

@@ -10,9 +10,9 @@ Sentence = Tuple[int, Tuple[str, ...]]
 # many sentences takes hardly longer than one of few.
 MAX_TOKENS = 8192
 _MAX_TOKENS_ON_GPU = 65_536
-# Sentences of this number of batches are sorted by length, which saves padding.
+# The sentences of this many batches are sorted by length together, which saves padding.
 BATCHES_AHEAD = 16
-# Tokens with which a group of sentences ends.
+# A group of sentences ends at this number of tokens.
 _TOKENS_PER_GROUP = 32_768
 
 

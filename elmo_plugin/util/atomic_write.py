@@ -61,7 +61,7 @@ def unfinished_suffix() -> str:
 
 @lru_cache(maxsize=None)
 def _computer() -> str:
-    # Containers may share a host name, but number their processes for themselves.
+    # Containers may share a host name, but each has its own process numbers.
     processes = Path("/proc/self/ns/pid")
     return f"@{socket.gethostname()}-{processes.stat().st_ino if processes.exists() else 0}"
 
@@ -75,7 +75,7 @@ def remove_abandoned(folder: Path) -> None:
     of_computer = f"{_computer()}{UNFINISHED}"
     for path in folder.glob(f"*.*{glob.escape(of_computer)}"):
         number = path.name.removesuffix(of_computer).rpartition(".")[2]
-        # The process runs for another user, or it is another program's file.
+        # Suppressed if the process is another user's, or the file another program's.
         with suppress(OSError, OverflowError, ValueError):
             try:
                 os.kill(int(number), 0)
@@ -107,7 +107,7 @@ def check_output(path: Union[str, PathLike], force: bool) -> Path:
     if path.is_dir():
         raise ConfigurationError(f"{path} is a folder; expected the name of a file to write.")
     if is_pipe(path):
-        # Nothing is created beside it.
+        # No temporary file is created beside a pipe.
         return path
     above = next(parent for parent in path.absolute().parents if parent.exists())
     if not above.is_dir():

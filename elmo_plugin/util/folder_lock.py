@@ -72,4 +72,5 @@ def wait_for_lock(function: Callable[[], T], timeout: float) -> T:
         except FolderLocked:
             if time.monotonic() > deadline:
                 raise
+            # A process whose parent was killed takes some time to end.
             time.sleep(_SECONDS)

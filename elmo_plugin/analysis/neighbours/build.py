@@ -27,8 +27,8 @@ _Path = Union[str, os.PathLike]
 class IndexOptions:
     """The settings of `build_index`."""
 
-    #: Numbers of the layers; the token layer is 0. By default all but the token layer, in which all
-    #: occurrences of a word have the same vector.
+    #: Numbers of the layers. By default all but the token layer (0), in which all occurrences of
+    #: a word have the same vector.
     layers: Optional[Sequence[int]] = None
     #: Index the occurrences of these words only, in exactly this spelling. By default every token.
     words: Optional[Sequence[str]] = None

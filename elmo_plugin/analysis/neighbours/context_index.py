@@ -22,8 +22,8 @@ _SENTENCES = RowFile("sentences.npy", "<i8", 4, "num_sentences")
 
 class IndexWriter(Store):
     """
-    Writes the folder of a `ContextIndex`. `settings`, with `layers` and `dim`, begin `index.json`.
-    An index with the same settings is continued unless `force` is true. For errors see `Store`.
+    Writes the folder of a `ContextIndex`. `settings` have `layers` and `dim`. An index with the
+    same settings is continued unless `force` is true. For errors see `Store`.
     """
 
     state_file = _INDEX_FILE

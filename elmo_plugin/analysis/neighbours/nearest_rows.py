@@ -38,7 +38,7 @@ class NearestRows:
         #: In descending order of their cosines, rows of equal cosines in their own order.
         self.rows = numpy.zeros(0, "i8")
         self.cosines = numpy.zeros(0)
-        # A bound of rounding errors of a product: rows are in half, query and sums in float32.
+        # A bound on the rounding error of a product: half-precision rows, float32 query and sums.
         self._tolerance = 2.0**-10 + len(self.query) * 2.0**-23
 
     @property

@@ -11,7 +11,7 @@ from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.html import marked_words, paragraphs, table
 
 _MARKED = re.compile(r"\[(.+)\]")
-# The products of these queries with a block of the index are in memory.
+# Queries whose products with a block of the index are in memory at once.
 _QUERIES_PER_PASS = 512
 
 
@@ -63,8 +63,7 @@ class Neighbours(Dict[int, List[Neighbour]]):
 
 def read_query(sentence: str, location: str = "") -> Query:
     """
-    Reads a sentence with one word in brackets: `the [bank] of the river`. Raises `ValueError`, with
-    the location, if not exactly one word is in brackets.
+    Reads `the [bank] of the river`. Raises `ValueError` unless exactly one word is in brackets.
     """
     words = sentence.split()
     marked = [position for position, word in enumerate(words) if _MARKED.fullmatch(word)]
@@ -92,9 +91,9 @@ def find_neighbours(
     up to 512 queries. Memory grows with the queries in a pass, not with the index.
 
     Yields one result per query, in order. Contexts of equal cosine are in the order of the text.
-    Contexts in the query's own sentence are left out, wherever it is in the text; so are, with
-    `same_word`, contexts of other words. `on_progress` is called with the number of contexts done
-    since the last call, counted per pass and layer, but not if `same_word` is true.
+    Contexts in the query's own sentence are left out, wherever it is in the text. `on_progress` is
+    called with the number of contexts done since the last call, counted per pass and layer.
+    `same_word` finds contexts of the same word only, without calls of `on_progress`.
 
     Raises `ConfigurationError` if the index was built with another biLM, or `number` is below 1.
     """

@@ -134,7 +134,7 @@ class FrozenLayers:
 def _distinct_sentences(
     character_ids: torch.Tensor, mask: torch.Tensor
 ) -> Tuple[torch.Tensor, List[int], torch.Tensor]:
-    """Distinct sentences, shortest first; their lengths; for each row, its sentence's number."""
+    """Distinct sentences, shortest first; their lengths; the number of each row's sentence."""
     # Zeros at padding, so that equal sentences are equal rows.
     ids = character_ids.long() * mask.unsqueeze(dim=2)
     # Shape: (num_sentences, 1 + num_tokens * max_characters_per_token)

@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 # Must change with the layout or the computation of entries.
 _FORMAT = "elmo_plugin layers 2"
-# Entries begin with these bytes, which are not used. Their rest is layers, row by row.
+# Unused bytes at the beginning of an entry. The layers follow, row by row.
 _HEADER = bytes(8)
 # Entries are written in groups of this size.
 _MAX_PENDING_BYTES = 16 * 2**20
@@ -120,9 +120,8 @@ class LayerCache:
 
     def read(self, keys: Iterable[bytes]) -> _Entries:
         """
-        Yields the key (see `sentence_key`) and layers of each entry that exists: half precision,
-        shape `(num_tokens + 2, width)`. Layers must not be changed; they are valid until the next
-        entry.
+        Yields the key (see `sentence_key`) and layers of each known entry: half precision, shape
+        `(num_tokens + 2, width)`. Layers must not be changed, and are valid until the next entry.
         """
         keys = list(keys)
         self._num_sought += len(keys)
@@ -140,6 +139,8 @@ class LayerCache:
         """Writes the entries of one batch, all in the same commit."""
         if not self._writable:
             return
+        # A kill must not divide a batch: layers computed again in another batch would differ in
+        # their last bits.
         for key, layers in entries:
             if key not in self._pending:
                 self._pending[key] = layers.copy()
@@ -177,7 +178,7 @@ class LayerCache:
     def _entries(self, keys: Iterable[bytes]) -> _Entries:
         on_disk = []
         for key in keys:
-            # A look-up in each, because another thread may write the entries meanwhile.
+            # One `get` per dictionary, because another thread may write the entries meanwhile.
             in_memory = (entries.get(key) for entries in (*self._prefetched, self._pending))
             layers = next((found for found in in_memory if found is not None), None)
             if layers is None:

@@ -41,20 +41,20 @@ class DumpSummary:
 
     num_lines: int
     num_tokens: int
+    #: Fewer than lines only if sentences are keys.
     num_datasets: int
     num_resumed: int
 
 
 class DumpFile(ResumableFile):
     """
-    The file of `dump_embeddings`. The settings become its attributes, its suffix is the format. The
-    rows from which it is written need the same disk space again.
+    The file of `dump_embeddings`. Its rows need the same disk space again until it is written.
     """
 
     def __init__(self, path: Path, settings: Dict[str, Any], force: bool) -> None:
         self._format = format_of(path)
         self._dtype = numpy.dtype(settings["dtype"])
-        # The sentences of `vectors`, which has all numbers: JSON lists of name, shape and words.
+        # `vectors` has all numbers, `sentences` a JSON list of name, shape and words per line.
         files = [RowFile("vectors", self._dtype.str, 1, "num_numbers")]
         files += [RowFile("sentences", "u1", 1, "num_bytes")]
         progress = {"num_lines": 0, "text_sha256": ""}
@@ -238,7 +238,7 @@ def _settings(bilm: Bilm, options: DumpOptions) -> Dict[str, Any]:
     # The words of token embeddings are too long for an attribute.
     source = {name: value for name, value in bilm.options.source.items() if name != "vocabulary"}
     if bilm.warm_up:
-        # Not a setting of its own, which files of earlier versions lack.
+        # In the options, because files of earlier versions have no such setting.
         source["warm_up"] = True
     return {
         "format_version": FORMAT_VERSION,

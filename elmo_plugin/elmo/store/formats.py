@@ -71,7 +71,7 @@ class DumpFormat(ABC):
             raise ConfigurationError(f"--compression {options.compression}: {self.suffix} {advice}")
 
     def check_names(self, path: Path, num_names: int, num_bytes: int) -> None:  # noqa: B027
-        """Raises `ConfigurationError` if the file cannot hold this many names, or bytes in them."""
+        """Raises `ConfigurationError` if the file cannot hold so many names, or bytes of them."""
 
     @abstractmethod
     def write(self, path: Path, dump: Dump) -> int:
@@ -114,7 +114,7 @@ class Hdf5(DumpFormat):
         with h5py.File(path, "r") as hdf5:
             if not hdf5.attrs.get("complete", False):
                 return None
-            # If sentences are keys, it is the name of a sentence.
+            # If sentences are keys, this may be the name of a sentence.
             has_index = _INDEX in hdf5 and not hdf5.attrs.get("sentence_keys")
             return {**hdf5.attrs, "num_datasets": len(hdf5) - has_index}
 
@@ -185,7 +185,7 @@ class Safetensors(DumpFormat):
             return None
         if "complete" not in metadata:
             return None
-        # If sentences are keys, it is the name of a sentence.
+        # If sentences are keys, this may be the name of a sentence.
         has_index = _INDEX in names and metadata.get("sentence_keys") != "True"
         return {**metadata, "num_datasets": len(names) - has_index}
 
@@ -196,9 +196,9 @@ def _json(value: Any) -> str:
 
 class Parquet(DumpFormat):
     """
-    One row per token: `sentence` (the number of its line from 0), `position` in it (from 0),
-    `word`, and one column of vectors per layer (`layer_0` and so on), or `vector`. An empty line
-    has no rows.
+    One row per token: `sentence` (number of its line, from 0), `position` in it (from 0), `word`,
+    and one column of vectors per layer (`layer_0` and so on), or `vector`. Empty lines have no
+    rows.
     """
 
     suffix = ".parquet"

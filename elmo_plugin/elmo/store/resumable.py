@@ -27,7 +27,7 @@ class ResumableFile(Store):
     ) -> None:
         self.path = resumable_file(path)
         folder = Path(f"{self.path}{UNFINISHED}")
-        # A link may have the suffix.
+        # `path`, because the target of a link may lack the suffix.
         self._whole = folder / f"whole{path.suffix}"
         super().__init__(folder, files, settings, start, force)
 
@@ -49,7 +49,7 @@ class ResumableFile(Store):
         self._remove()
         os.replace(self._whole, self.path)
         for left in self.folder.glob(f"*{UNFINISHED}"):
-            # By killed processes.
+            # Left by killed processes.
             left.unlink()
 
 

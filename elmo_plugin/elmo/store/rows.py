@@ -23,11 +23,11 @@ class RowFile(NamedTuple):
     dtype: str
     #: Numbers per row.
     width: int
-    #: What the number of its rows is called in the state. Files with as many rows share it.
+    #: Name of its number of rows in the state. Files with equally many rows share it.
     counter: str
 
     def mapped(self, folder: Path, state: Dict[str, Any]) -> numpy.ndarray:
-        """Maps the rows, shape `(num_rows, width)`. Raises `ConfigurationError` if damaged."""
+        """Memory-maps the rows, `(num_rows, width)`. Raises `ConfigurationError` if damaged."""
         shape = (state[self.counter], self.width)
         if not shape[0]:
             return numpy.zeros(shape, self.dtype)
@@ -80,9 +80,9 @@ class Store:
     cut off. The index of contexts, the features of probes, and the unfinished files of `elmo embed`
     and `elmo score` are stores.
 
-    `folder` is created if needed; rows in it are continued if they have the same `settings`, on
-    which they depend. `start` is the rest of the state before the first commit, without the numbers
-    of rows. `force` begins anew if the settings differ, `anew` in any case.
+    `folder` is created if needed. The rows depend on `settings`; existing rows with the same
+    settings are continued. `start` is the rest of the state before the first commit, without the
+    numbers of rows. `force` begins anew if the settings differ, `anew` in any case.
 
     Raises `ConfigurationError` if the folder cannot be created, another process is writing it, or
     it holds other files, damaged rows, or rows with other settings.
@@ -185,7 +185,7 @@ class Store:
 
     def _check_empty(self) -> None:
         for name in sorted(os.listdir(self.folder)):
-            # What a process leaves that is killed before it has written the state.
+            # A process that is killed before it has written the state leaves these.
             if name != "lock" and not name.endswith(UNFINISHED):
                 raise ConfigurationError(
                     f"{self.folder} holds other files ({name}), perhaps of another version of "

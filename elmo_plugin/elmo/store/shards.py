@@ -25,8 +25,7 @@ _Outcomes = Iterator[Tuple[_Path, Outcome]]
 def shard_outputs(texts: Sequence[_Path], folder: _Path) -> Dict[_Path, Path]:
     """
     Maps each text to its output: its name in `folder`, without `.gz` and with the suffix of the
-    format that the suffix of `folder` names. Raises `ConfigurationError` if two outputs are the
-    same.
+    format that the suffix of `folder` names. Raises `ConfigurationError` if two outputs are equal.
     """
     texts_of: Dict[Path, _Path] = {}
     folder = expanded(folder)
@@ -48,8 +47,8 @@ def dump_shards(
     num_workers: int = 0,
 ) -> _Outcomes:
     """
-    Writes each text with `dump_embeddings`, one after the other, and yields it with its outcome.
-    Finished files are not written again, unless `force` is set.
+    Writes each text with `dump_embeddings`, in order, and yields it with its outcome. Finished
+    files are not written again, unless `force` is set.
     """
     for text, output in outputs.items():
         yield text, _outcome(lambda: bilm, text, output, options, force, num_workers)
@@ -67,8 +66,7 @@ def dump_shards_with_ray(
     Does what `dump_shards` does, with one Ray task per text (see `run_with_ray`). All machines of a
     cluster need the texts, the files of the biLM and the output folder at the same paths. Only
     paths, settings and `load` are sent; each worker calls `load` once. If a worker dies, its task
-    starts again after the lines that are done. If this process is killed, the next call does the
-    same.
+    starts again after the lines that are done. So does the next call if this process is killed.
     """
     texts = list(outputs)
     settings = (options, force, max(1, int(num_cpus)))
@@ -93,7 +91,7 @@ def _outcome(
         return dump_embeddings(bilm, text, output, options, force, num_workers=num_workers)
 
     try:
-        # Whether the file is finished is asked again after each wait.
+        # After each wait, `dump` checks again whether the file is finished.
         return wait_for_lock(dump, timeout)
     # A text that is not UTF-8 raises `ValueError`.
     except (ConfigurationError, OSError, ValueError) as error:
