@@ -62,9 +62,7 @@ class Neighbours(Dict[int, List[Neighbour]]):
 
 
 def read_query(sentence: str, location: str = "") -> Query:
-    """
-    Reads `the [bank] of the river`. Raises `ValueError` unless exactly one word is in brackets.
-    """
+    """Reads `the [bank] of the river`. Raises `ValueError` unless one word is in brackets."""
     words = sentence.split()
     marked = [position for position, word in enumerate(words) if _MARKED.fullmatch(word)]
     if len(marked) != 1:

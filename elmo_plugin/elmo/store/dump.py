@@ -47,9 +47,7 @@ class DumpSummary:
 
 
 class DumpFile(ResumableFile):
-    """
-    The file of `dump_embeddings`. Its rows need the same disk space again until it is written.
-    """
+    """The file of `dump_embeddings`. Until it is written, its rows need the same space again."""
 
     def __init__(self, path: Path, settings: Dict[str, Any], force: bool) -> None:
         self._format = format_of(path)
