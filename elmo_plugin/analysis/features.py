@@ -1,5 +1,3 @@
-"""Vectors of words in files, computed once and read many times."""
-
 import hashlib
 import json
 from contextlib import closing
@@ -23,7 +21,7 @@ _SENTENCES_PER_COMMIT, _WORDS_PER_COMMIT = 1024, 32_768
 
 
 class SpannedSentence(NamedTuple):
-    """The words of a sentence, and the spans `(start, end)` of words that get a vector."""
+    """A sentence, and the spans `(start, end)` of words that get a vector; `end` is exclusive."""
 
     words: Sequence[str]
     spans: Sequence[Tuple[int, int]]
@@ -41,7 +39,7 @@ class Features:
     dim: int
 
     def layer(self, number: int) -> numpy.ndarray:
-        """Shape `(num_rows, dim)`, half precision, mapped into memory: not read until used."""
+        """The memory-mapped vectors of a layer: shape `(num_rows, dim)`, half precision."""
         return _layer_file(number, self.dim).mapped(self.folder, {"num_rows": self.num_rows})
 
 
@@ -52,29 +50,18 @@ def compute_features(
     on_progress: Callable[[int], object] = lambda num_sentences: None,
 ) -> Features:
     """
-    The vectors of spans of words in half precision, one file per layer in a folder of `folder`. The
-    vector of a span is the mean of its words' vectors.
+    Computes vectors of spans of words in half precision. A sub-folder of `folder` gets one file per
+    layer. The vector of a span is the mean of its words' vectors. `texts` are iterated twice.
+    `folder` is created if needed; any number of texts can share it. `on_progress` is called with
+    the number of sentences done since the last call, first with those of an earlier call.
 
-    If the folder has the vectors of this representation and text already, nothing is computed.
-    After a kill, the same call continues after the last commit and gives the same files: commits
-    are between groups of sentences that are embedded together. RAM grows with the longest sentence
-    only; a row takes `2 * num_layers * dim` bytes on the disk.
+    If the sub-folder already has the vectors of this representation and text, nothing is computed.
+    After a kill, the same call continues after the last commit and gives the same files: each
+    commit ends a group of sentences that are embedded together. Memory grows only with the longest
+    sentence. A row takes `2 * num_layers * dim` bytes on the disk.
 
-    # Parameters
-
-    representation, texts
-        The texts are iterated twice.
-    folder : `Path`
-        Created if needed. Any number of texts can share it.
-    on_progress : `Callable[[int], object]`
-        Called with the number of sentences done since the last call; first with those that an
-        earlier call of this function has done.
-
-    # Raises
-
-    `ConfigurationError`
-        If there are no spans, another process computes the same vectors, files are damaged, or
-        vectors are not finite. What was done is kept.
+    Raises `ConfigurationError` if there are no spans, another process computes the same vectors,
+    files are damaged, or vectors are not finite. What was done is kept.
     """
     path = expanded(folder) / _key(representation, texts)
     num_layers, dim = len(representation.layers), representation.dim

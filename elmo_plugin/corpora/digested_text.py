@@ -9,8 +9,8 @@ from elmo_plugin.util.errors import ConfigurationError
 
 class DigestedText:
     """
-    Reads the sentences of `paths`, see `read_sentences`, and computes a digest of those read so
-    far, by which resumed work checks that it continues with the same text.
+    Reads the sentences of `paths` (see `read_sentences`) and digests those read so far. Resumed
+    work compares the digest to check that it continues with the same text.
     """
 
     def __init__(self, paths: Sequence[Union[str, os.PathLike]]) -> None:
@@ -25,7 +25,7 @@ class DigestedText:
         return self._digest.hexdigest()
 
     def sentences(self) -> Iterator[Tuple[int, Tuple[str, ...]]]:
-        """Lines and words as from `read_sentences`; lines are numbered through all files."""
+        """Yields line numbers and words. Lines are numbered through all files."""
         for path in self._paths:
             for _, words in read_sentences(path):
                 self._digest.update(f"{' '.join(words)}\n".encode())
@@ -33,7 +33,7 @@ class DigestedText:
                 yield self.num_lines, words
 
     def read_all(self) -> None:
-        """Reads the whole text, for its digest and its numbers."""
+        """Reads the whole text, for its digest and counts."""
         for _ in self.sentences():
             pass
 
@@ -45,8 +45,8 @@ class DigestedText:
         folder: Union[str, os.PathLike],
     ) -> None:
         """
-        Reads the finished lines of `sentences`, a result of the method of this name; raises
-        `ConfigurationError`, which names the folder of the work, if their digest is not `sha256`.
+        Skips the finished lines of `sentences`. Raises `ConfigurationError`, which names `folder`,
+        if their digest is not `sha256`.
         """
         for _ in islice(sentences, num_lines):
             pass

@@ -1,5 +1,3 @@
-"""CoVe vectors of sentences, without AllenNLP."""
-
 from functools import partial
 from typing import Iterable, Iterator, List, Mapping, Sequence, Union
 
@@ -19,23 +17,12 @@ def embed_with_cove(
     batch_size: int = 64,
 ) -> Iterator[torch.Tensor]:
     """
-    Computes both layers of CoVe for tokenised sentences; `docs/cove.md` has an example. For
-    sentences, batches and errors see `embed_sentences`.
+    Computes both layers of CoVe for tokenised sentences; `docs/cove.md` has an example. Yields one
+    tensor per sentence, in order, on the CPU: shape `(2, num_tokens, 2 * hidden_dim)`. CoVe is the
+    second layer. Batches and errors are as in `embed_sentences`.
 
-    # Parameters
-
-    encoder : `CoveEncoder`
-        See `read_cove_encoder`.
-    word_vectors : `Mapping[str, Vector]`
-        The vectors with which the encoder was trained; `ValueError` if they have not the shape
-        `(input_dim,)`. A word that is not there has a vector of zeros, as in the authors'
-        experiments.
-
-    # Returns
-
-    `Iterator[torch.Tensor]`
-        One per sentence, in order: shape `(2, num_tokens, 2 * hidden_dim)`, on the CPU. CoVe is the
-        second layer.
+    `word_vectors` are the vectors with which the encoder was trained. Raises `ValueError` if their
+    shape is not `(input_dim,)`. A word without a vector gets zeros, as in the authors' experiments.
     """
     return map_in_batches(partial(_embed_batch, encoder, word_vectors), sentences, batch_size)
 

@@ -16,36 +16,27 @@ class Elmo(torch.nn.Module):
     """
     ELMo: task-specific scalar mixes of the layers of a biLM (section 3.2 of the paper).
 
-    `forward` computes one vector per token; with `num_mixes` above 1, `representations` computes
-    several from one forward pass of the biLM. The names of all parameters of the biLM contain
-    `bilm`, so that an optimizer can give them their own learning rate.
+    `forward` computes one vector per token. With `num_mixes` above 1, `representations` computes
+    several from one forward pass of the biLM. The names of all biLM parameters contain `bilm`, so
+    an optimizer can give them their own learning rate. Raises `ConfigurationError` if a file is
+    missing, damaged or does not fit, or a setting is impossible.
 
     # Parameters
 
-    options_file, weight_file : `Optional[str]`
-        The two files of a biLM; default `ELMO_OPTIONS` and `ELMO_WEIGHTS`. A trained archive
-        contains the biLM and does not need them.
-    num_mixes : `int`, optional (default = `1`)
-        Number of scalar mixes.
-    layers : `Union[str, List[int]]`, optional (default = `"all"`)
-        The layers to mix: `all`, `last`, or numbers; 0 is the token layer.
-    layer_norm, fixed_weights : `Union[bool, str]`, `Optional[List[float]]`
+    options_file, weight_file, stateful, warm_up, dtype, serialization_dir
+        See `load_bilm`. A trained archive contains the biLM and does not need the two files.
+    layers : `Union[str, List[int]]`
+        The layers to mix: `all`, `last`, or a list of numbers; 0 is the token layer.
+    layer_norm, fixed_weights
         See `ScalarMix`.
-    dropout : `float`, optional (default = `0.5`)
-        Dropout on the mixed vectors.
-    trainable : `bool`, optional (default = `False`)
-        Whether the parameters of the biLM require gradients.
-    stateful, warm_up, dtype, serialization_dir
-        See `load_bilm`.
-    cache : `Union[bool, str]`, optional (default = `False`)
-        A folder for the layers of every sentence in half precision, so that each is computed once,
-        in this run and in later ones, see `LayerCache`; `true` for the folder in `ELMO_CACHE` (no
-        cache if that is empty). Needs the package lmdb. An archive works without it.
-
-    # Raises
-
-    `ConfigurationError`
-        If a file is missing, damaged or does not fit, or a setting is impossible.
+    dropout : `float`
+        Applied to the mixed vectors.
+    trainable : `bool`
+        Whether the parameters of the biLM require grad.
+    cache : `Union[bool, str]`
+        A folder that keeps the layers of every sentence in half precision, so that later epochs and
+        runs need not compute them; see `LayerCache`. `true` means the folder in `ELMO_CACHE` (no
+        cache if that is empty). Needs the package lmdb. An archive also works without the cache.
     """
 
     def __init__(
@@ -92,19 +83,15 @@ class Elmo(torch.nn.Module):
         self.mix_names = [f"elmo_{number}" for number in range(num_mixes)]
 
     def get_output_dim(self) -> int:
-        """Width of a mixed vector."""
         return self.bilm.output_dim
 
     def forward(self, elmo_tokens: torch.Tensor) -> torch.Tensor:
         """
-        The first scalar mix, 0 at padding: shape `(batch_size, ..., num_tokens, output_dim)`.
-
-        # Parameters
-
-        elmo_tokens : `torch.Tensor`
-            Shape `(batch_size, ..., num_tokens, max_characters_per_token)`. Character ids:
-            `elmo.bilm.characters.batch_ids(sentences)`, or the ids of AllenNLP's indexers
-            `elmo-characters` and `elmo_characters`.
+        Computes the first scalar mix: shape `(batch_size, ..., num_tokens, output_dim)`, 0 at
+        padding. `elmo_tokens` are character ids, shape
+        `(batch_size, ..., num_tokens, max_characters_per_token)`, from
+        `elmo.bilm.characters.batch_ids(sentences)` or the indexers `elmo-characters` (ours) and
+        `elmo_characters` (AllenNLP's).
         """
         return self.representations(elmo_tokens)[0]
 
@@ -145,10 +132,7 @@ class Elmo(torch.nn.Module):
         return super().train(mode)
 
     def epoch_metrics(self) -> Dict[str, float]:
-        """
-        The weight of each layer and `gamma` of each mix; `RecoverableTrainer` adds them to the
-        metrics of an epoch.
-        """
+        """Layer weights and `gamma` of each mix. `RecoverableTrainer` adds them to the metrics."""
         metrics: Dict[str, float] = {}
         for name, mix in zip(self.mix_names, self.mixes):
             assert isinstance(mix, ScalarMix)
@@ -158,26 +142,18 @@ class Elmo(torch.nn.Module):
         return metrics
 
     def leave_cache(self) -> None:
-        """
-        Neither reads nor writes `cache` from now on. Layers are rounded as the cache rounds them,
-        so that predictions stay the same.
-        """
+        """Stops using `cache`. Layers are still rounded, so predictions do not change."""
         self._frozen_layers.leave_cache()
 
     def before_checkpoint(self) -> None:
-        """
-        Writes all layers to their cache; `RecoverableTrainer` calls it. A recovered run needs the
-        layers of this run, because their last bits depend on the batch.
-        """
+        """Writes all computed layers to the cache; `RecoverableTrainer` calls it."""
+        # A recovered run must read the same layers: their last bits depend on the batch.
         for cache in LayerCache.opened():
             cache.flush()
 
 
 def chosen_layers(layers: Union[str, List[int]], num_layers: int) -> List[int]:
-    """
-    The numbers of the layers that the setting `layers` of `Elmo` names, in its order, or a
-    `ConfigurationError` if it is neither `"all"` nor `"last"` nor a list of different layers.
-    """
+    """The numbers of the layers that `layers` names. Raises `ConfigurationError` if it is wrong."""
     known = list(range(num_layers))
     named = {"all": known, "last": known[-1:]}
     numbers = layers if isinstance(layers, list) else named.get(layers, [])

@@ -11,20 +11,12 @@ def embed_sentences(
     bilm: Bilm, sentences: Iterable[Sequence[str]], batch_size: int = 64
 ) -> Iterator[torch.Tensor]:
     """
-    Computes the layers of a biLM for tokenised sentences, in batches of at most `batch_size`. A
-    sentence may be empty. At most `16 * batch_size` sentences and their layers are in memory.
+    Computes the layers of a biLM for tokenised sentences, in batches of at most `batch_size`.
 
-    # Returns
-
-    `Iterator[torch.Tensor]`
-        One per sentence, in order: shape `(num_layers, num_tokens, output_dim)`, on the CPU.
-
-    # Raises
-
-    `ValueError`
-        If `batch_size` is not above 0.
-    `TypeError`
-        If a sentence is not a list of strings; the message names the sentence and the word.
+    Yields one tensor per sentence, in order, on the CPU: shape
+    `(num_layers, num_tokens, output_dim)`. A sentence may be empty. At most `16 * batch_size`
+    sentences and their layers are in memory. Raises `ValueError` if `batch_size` is below 1, and
+    `TypeError` if a sentence is not a list of strings; the message names the sentence and the word.
 
     # Examples
 
@@ -33,7 +25,7 @@ def embed_sentences(
         for layers in embed_sentences(bilm, [["The", "play", "began"], ["They", "play"]]):
             print(layers.mean(dim=0))
     """
-    # A stateful biLM needs the given order.
+    # A stateful biLM must read the sentences in the given order.
     is_sorted, device_type = not bilm.stateful, bilm.boundary_ids.device.type
     return map_in_batches(
         partial(_embed_batch, bilm), sentences, batch_size, is_sorted, device_type

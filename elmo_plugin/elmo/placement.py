@@ -1,5 +1,3 @@
-"""ELMo in AllenNLP: as a token embedder of any model, and placed in a task model of ours."""
-
 from typing import Any, List, NamedTuple, Optional
 
 import torch
@@ -24,11 +22,11 @@ _RENAMED = {
 @TokenEmbedder.register("elmo-token-embedder")
 class ElmoTokenEmbedder(Elmo, TokenEmbedder):
     """
-    `Elmo` as a token embedder of any AllenNLP model. See `Elmo` for its parameters.
+    `Elmo`, with all its parameters, as a token embedder of any AllenNLP model.
 
-    A learning rate for a `trainable` biLM is set with
-    `optimizer: {parameter_groups: [[['bilm'], {lr: 1e-5}]]}`, the paper's λ with
-    `regularizer: {regexes: [['layer_scores', {type: 'l2', alpha: 0.001}]]}`.
+    `optimizer: {parameter_groups: [[['bilm'], {lr: 1e-5}]]}` sets the learning rate of a
+    `trainable` biLM. `regularizer: {regexes: [['layer_scores', {type: 'l2', alpha: 0.001}]]}` sets
+    the paper's λ.
     """
 
     @classmethod
@@ -63,18 +61,17 @@ class PlacedText(NamedTuple):
 
 class Placement(torch.nn.Module, Registrable):
     """
-    Where a task model uses ELMo (sections 3.3 and 5.2): at its input, at its output, at both, or
-    not at all. The model calls a placement with its text and concatenates the returned vectors,
-    whose widths are `input_dim` and `output_dim`. The rest of the model is the same without ELMo.
+    Where a task model uses ELMo (sections 3.3 and 5.2): at its input, its output, both, or not at
+    all. The model concatenates vectors of the widths `input_dim` and `output_dim`; the rest of the
+    model is the same without ELMo:
 
         text = self.placement(tokens)
         embedded = text.at_input(self.text_field_embedder(text.words))
         encoded = text.at_output(self.encoder(embedded, mask))
 
-    The texts of a model (question and passage, premise and hypothesis) share the scalar mixes of
-    its placement; input and output have separate ones.
-
-    This class itself, `elmo-none`, is the baseline: it adds no vectors.
+    All texts of a model (question and passage, premise and hypothesis) share the scalar mixes.
+    Input and output have separate ones. This class itself, `elmo-none`, is the baseline without
+    vectors.
     """
 
     default_implementation = "elmo-none"
@@ -87,9 +84,9 @@ class Placement(torch.nn.Module, Registrable):
         self, tokens: TextFieldTensors, sentences: Optional[torch.Tensor] = None
     ) -> PlacedText:
         """
-        Places ELMo for all indexers of a text field. `sentences`, of shape `(batch_size,
-        num_tokens)`, has the number of the sentence of each token, in ascending order; arbitrary at
-        padding. By default, a text is one sentence.
+        Computes the ELMo vectors of a text field. `sentences`, shape `(batch_size, num_tokens)`,
+        numbers the sentence of each token in ascending order, with any value at padding. By
+        default, a text is one sentence.
         """
         return PlacedText(tokens)
 
@@ -106,10 +103,10 @@ class ElmoPlacement(Placement):
 
     elmo : `Lazy[ElmoTokenEmbedder]`
         All parameters of `Elmo` except `num_mixes`.
-    at : `str`, optional (default = `"input"`)
+    at : `str`
         `input`, `output` or `both`.
-    indexer : `str`, optional (default = `"elmo"`)
-        Name of the token indexer of the character ids, which only ELMo uses.
+    indexer : `str`
+        The token indexer of the character ids, which only ELMo uses.
     """
 
     def __init__(
@@ -150,11 +147,7 @@ class ElmoPlacement(Placement):
     def _representations_of(
         self, sentences: torch.Tensor, elmo_tokens: torch.Tensor
     ) -> List[torch.Tensor]:
-        """
-        Reads each sentence apart, from character ids of shape `(batch_size, num_tokens,
-        num_characters)`; returns what `Elmo.representations` does. Memory grows with the number of
-        sentences times the length of the longest one.
-        """
+        """Like `Elmo.representations`, but the biLM reads each sentence separately."""
         # Shape: (batch_size, num_tokens)
         mask = (elmo_tokens > 0).any(dim=-1)
         if not mask.any():
@@ -165,6 +158,7 @@ class ElmoPlacement(Placement):
             dim=1, return_inverse=True, return_counts=True
         )
         columns = torch.arange(len(rows), device=rows.device) - (lengths.cumsum(0) - lengths)[rows]
+        # Memory grows with the number of sentences times the length of the longest one.
         # Shape: (num_sentences, longest, num_characters)
         ids = elmo_tokens.new_zeros(len(lengths), int(lengths.max()), elmo_tokens.size(-1))
         ids[rows, columns] = elmo_tokens[mask]

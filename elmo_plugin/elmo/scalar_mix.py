@@ -14,19 +14,18 @@ class ScalarMix(torch.nn.Module):
     Mixes the layers of a biLM into one vector per token.
 
     Equation 1 of [Peters et al. (2018)](https://arxiv.org/abs/1802.05365). A softmax over one
-    learned score per layer weights the layers; `gamma` scales the mixed vector. The scores are
-    the parameter `layer_scores`, on which the paper's λ is an L2 penalty.
+    learned score per layer weights the layers; `gamma` scales the mixed vector. The paper's λ is an
+    L2 penalty on the scores, the parameter `layer_scores`.
 
     # Parameters
 
     num_layers : `int`
         Number of layers to mix. The context-free token layer counts as one.
-    layer_norm : `Union[bool, str]`, optional (default = `False`)
-        Whether to apply layer normalisation to each layer first. `"batch"`, for comparisons with
-        AllenNLP: normalise over all tokens of the batch, so that the vectors of a sentence depend
-        on the rest of its batch.
-    fixed_weights : `Optional[List[float]]`, optional (default = `None`)
-        Constant weights instead of the softmax, one per layer; there are no parameters then, and
+    layer_norm : `Union[bool, str]`
+        Whether to normalise each layer first. `"batch"` normalises over all tokens of the batch, as
+        AllenNLP does; the vectors of a sentence then depend on the rest of its batch.
+    fixed_weights : `Optional[List[float]]`
+        Constant weights, one per layer, instead of the softmax. There are then no parameters, and
         `gamma` is 1.
     """
 
@@ -67,9 +66,8 @@ class ScalarMix(torch.nn.Module):
     def forward(self, layers: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         """
         Mixes layers of shape `(num_layers, batch_size, num_tokens, dim)`, token layer first, into
-        vectors of shape `(batch_size, num_tokens, dim)`. The mask, of shape `(batch_size,
-        num_tokens)`, is true on real tokens. Raises `ConfigurationError` if there are more or fewer
-        layers than the mix was built for.
+        vectors of shape `(batch_size, num_tokens, dim)`. `mask` is true on real tokens: shape
+        `(batch_size, num_tokens)`. Raises `ConfigurationError` if the number of layers is wrong.
         """
         if len(layers) != self.num_layers:
             raise ConfigurationError(
@@ -89,7 +87,7 @@ class ScalarMix(torch.nn.Module):
 
 
 def _normalise_over_batch(layers: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-    """Zero mean and unit variance over all real tokens and dimensions of each layer."""
+    """Gives each layer zero mean and unit variance over all real tokens and dimensions."""
     # Shape: (1, batch_size, num_tokens, 1)
     mask = mask.unsqueeze(-1).unsqueeze(0)
     count = mask.sum() * layers.size(-1)

@@ -10,9 +10,9 @@ Sentence = Tuple[int, Tuple[str, ...]]
 # many sentences takes hardly longer than one of few.
 MAX_TOKENS = 8192
 _MAX_TOKENS_ON_GPU = 65_536
-# Sentences of this number of batches are sorted by length, which saves padding.
+# The sentences of this many batches are sorted by length together, which saves padding.
 BATCHES_AHEAD = 16
-# Tokens with which a group of sentences ends.
+# A group of sentences ends at this number of tokens.
 _TOKENS_PER_GROUP = 32_768
 
 
@@ -24,17 +24,10 @@ def map_in_batches(
     device_type: str = "cpu",
 ) -> Iterator[Result]:
     """
-    Applies a function to batches of sentences, each a sequence of words, and yields its results in
-    the order of the sentences. At most `16 * batch_size` sentences and their results are in memory.
-    Sentences of similar length are in one batch, or neighbours if `sort` is false; for the size of
-    a batch see `token_batches`.
-
-    # Raises
-
-    `ValueError`
-        If `batch_size` is not above 0.
-    `TypeError`
-        If a sentence is not a list of strings; the message names the sentence and the word.
+    Applies a function to batches of sentences (lists of words) and yields its results in the order
+    of the sentences. At most `16 * batch_size` sentences and their results are in memory. A batch
+    has sentences of similar length, or consecutive ones if `sort` is false; `token_batches` bounds
+    its size. For errors see `embed_sentences`.
     """
     if batch_size < 1:
         raise ValueError(f"Expected a `batch_size` above 0, found {batch_size}.")
@@ -55,8 +48,8 @@ def token_batches(
     lengths: Sequence[int], batch_size: Optional[int] = None, device_type: str = "cpu"
 ) -> Iterator[slice]:
     """
-    Divides sentences of these lengths into batches of at most `batch_size` sentences and at most
-    8,192 tokens with padding (65,536 if `device_type` is not `cpu`), or of one longer sentence.
+    Divides sentences of these lengths into batches: at most `batch_size` sentences and 8,192 tokens
+    with padding (65,536 if `device_type` is not `cpu`), or one longer sentence.
     """
     max_tokens = MAX_TOKENS if device_type == "cpu" else _MAX_TOKENS_ON_GPU
     first = longest = 0
@@ -72,9 +65,9 @@ def token_batches(
 
 def sentence_groups(sentences: Iterable[Sentence], batch_size: int) -> Iterator[List[Sentence]]:
     """
-    Divides a text into groups, each written in one commit: 16 full batches of sentences, or fewer
-    with 32,768 tokens. The vectors of a group are in memory, and a kill loses at most one group.
-    Groups depend on the text and `batch_size` only, so that a resumed run has the same batches.
+    Divides a text into groups of 16 full batches, or fewer with 32,768 tokens. Each group is in
+    memory and is written in one commit, so a kill loses at most one. Groups depend only on the text
+    and `batch_size`, so a resumed run has the same batches.
     """
     max_items = BATCHES_AHEAD * batch_size
     return groups(sentences, lambda sentence: len(sentence[1]), max_items, _TOKENS_PER_GROUP)
@@ -83,10 +76,7 @@ def sentence_groups(sentences: Iterable[Sentence], batch_size: int) -> Iterator[
 def groups(
     items: Iterable[Item], size: Callable[[Item], int], max_items: Optional[int], min_size: int
 ) -> Iterator[List[Item]]:
-    """
-    Groups of consecutive items: a group ends when it has `max_items` items, or when their sizes add
-    up to `min_size` or more.
-    """
+    """Groups consecutive items. A group ends at `max_items` items or a total size of `min_size`."""
     group: List[Item] = []
     total = 0
     for item in items:

@@ -1,5 +1,3 @@
-"""Writes files that are complete or absent."""
-
 import glob
 import json
 import os
@@ -23,11 +21,11 @@ UNFINISHED = ".unfinished"
 def atomic_write(path: Union[str, PathLike]) -> Iterator[Path]:
     """
     Yields the path of a temporary file in the same folder, which is synced and renamed to `path` at
-    the end, so that `path` is either the complete new file or unchanged, also if other processes
-    write it. Creates the folder if needed; expands `~`; follows a symbolic link; a pipe or device
-    receives a copy at the end. After an exception the temporary file is removed; after a kill, by
-    the next process that writes into the folder. An `OSError` names `path`, or its folder if that
-    cannot be created.
+    the end. `path` is therefore either the complete new file or unchanged, also if other processes
+    write it. Creates the folder if needed, expands `~`, and follows a symbolic link. A pipe or
+    device receives a copy at the end. After an exception the temporary file is removed; after a
+    kill, by the next process that writes into the folder. An `OSError` names `path`, or its folder
+    if that cannot be created.
     """
     path = expanded(path)
     if is_pipe(path):
@@ -57,13 +55,13 @@ def atomic_write(path: Union[str, PathLike]) -> Iterator[Path]:
 
 
 def unfinished_suffix() -> str:
-    """The end of the names of files and folders that this process has not finished."""
+    """The suffix of files and folders that this process has not finished."""
     return f".{os.getpid()}{_computer()}{UNFINISHED}"
 
 
 @lru_cache(maxsize=None)
 def _computer() -> str:
-    # Containers may share a host name, but number their processes for themselves.
+    # Containers may share a host name, but each has its own process numbers.
     processes = Path("/proc/self/ns/pid")
     return f"@{socket.gethostname()}-{processes.stat().st_ino if processes.exists() else 0}"
 
@@ -71,13 +69,13 @@ def _computer() -> str:
 @lru_cache(maxsize=None)
 def remove_abandoned(folder: Path) -> None:
     """
-    Removes the files and folders with `unfinished_suffix` whose process was killed. Those of other
-    computers stay, since it is unknown whether their processes run.
+    Removes what killed processes of this computer left unfinished. Files of other computers stay,
+    because their processes may still run.
     """
     of_computer = f"{_computer()}{UNFINISHED}"
     for path in folder.glob(f"*.*{glob.escape(of_computer)}"):
         number = path.name.removesuffix(of_computer).rpartition(".")[2]
-        # The process runs for another user, or it is another program's file.
+        # Suppressed if the process is another user's, or the file another program's.
         with suppress(OSError, OverflowError, ValueError):
             try:
                 os.kill(int(number), 0)
@@ -92,10 +90,7 @@ def write_json(path: Union[str, PathLike], content: Any, indent: Optional[int] =
 
 
 def write_json_rows(path: Union[str, PathLike], content: Any, first_key: str) -> None:
-    """
-    Writes JSON with `atomic_write`, each object whose first key is `first_key` on a line of its
-    own, so that two versions of the file can be compared.
-    """
+    """Writes JSON that can be diffed: a line for each object whose first key is `first_key`."""
     row = f'{{"{first_key}":'
     text = json.dumps(content, ensure_ascii=False).replace(f", {row}", f",\n{row}")
     with atomic_write(path) as unfinished:
@@ -105,14 +100,14 @@ def write_json_rows(path: Union[str, PathLike], content: Any, first_key: str) ->
 
 def check_output(path: Union[str, PathLike], force: bool) -> Path:
     """
-    Returns `path` with `~` expanded. Raises `ConfigurationError` if it is a folder, if one of its
-    parents is a file or may not be written in, or if it exists and `force` is false.
+    Returns `path` with `~` expanded. Raises `ConfigurationError` if it is a folder, cannot be
+    written, or exists and `force` is false.
     """
     path = expanded(path)
     if path.is_dir():
         raise ConfigurationError(f"{path} is a folder; expected the name of a file to write.")
     if is_pipe(path):
-        # Nothing is created beside it.
+        # No temporary file is created beside a pipe.
         return path
     above = next(parent for parent in path.absolute().parents if parent.exists())
     if not above.is_dir():
@@ -125,10 +120,7 @@ def check_output(path: Union[str, PathLike], force: bool) -> Path:
 
 
 def resumable_file(path: Union[str, PathLike]) -> Path:
-    """
-    The file to write in several calls: `path` with `~` expanded, or what it names if it is a
-    symbolic link. Raises `ConfigurationError` if it is a pipe or device.
-    """
+    """Expands `~` and follows a link. Raises `ConfigurationError` for a pipe or device."""
     path = expanded(path)
     if is_pipe(path):
         raise ConfigurationError(

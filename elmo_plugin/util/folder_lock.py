@@ -1,5 +1,3 @@
-"""Keeps a second process out of a folder that is being written."""
-
 import os
 import time
 from pathlib import Path
@@ -38,13 +36,8 @@ class FolderLock:
 
 def lock_folder(folder: Path) -> FolderLock:
     """
-    Creates a folder, with its parents, and locks the file `lock` in it.
-
-    # Raises
-
-    `ConfigurationError`
-        If the folder cannot be created or written in.
-    `FolderLocked`
+    Creates a folder, with its parents, and locks the file `lock` in it. Raises `FolderLocked` if
+    another process has locked it, `ConfigurationError` if it cannot be created or written in.
     """
     lock = FileLock(folder / "lock", thread_local=False)
     try:
@@ -71,10 +64,7 @@ def lock_folder(folder: Path) -> FolderLock:
 
 
 def wait_for_lock(function: Callable[[], T], timeout: float) -> T:
-    """
-    Retries a function until the folder that it locks is free, for `timeout` seconds: a process
-    whose parent was killed takes some time to end.
-    """
+    """Retries `function` until the folder that it locks is free, for at most `timeout` seconds."""
     deadline = time.monotonic() + timeout
     while True:
         try:
@@ -82,4 +72,5 @@ def wait_for_lock(function: Callable[[], T], timeout: float) -> T:
         except FolderLocked:
             if time.monotonic() > deadline:
                 raise
+            # A process whose parent was killed takes some time to end.
             time.sleep(_SECONDS)

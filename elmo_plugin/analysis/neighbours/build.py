@@ -27,8 +27,8 @@ _Path = Union[str, os.PathLike]
 class IndexOptions:
     """The settings of `build_index`."""
 
-    #: Numbers of the layers; the token layer is 0. By default all but the token layer, in which all
-    #: occurrences of a word have the same vector.
+    #: Numbers of the layers. By default all but the token layer (0), in which all occurrences of
+    #: a word have the same vector.
     layers: Optional[Sequence[int]] = None
     #: Index the occurrences of these words only, in exactly this spelling. By default every token.
     words: Optional[Sequence[str]] = None
@@ -37,7 +37,7 @@ class IndexOptions:
 
 @dataclass(frozen=True)
 class IndexSummary:
-    """The result of `build_index`; `num_resumed` lines had been done by an earlier call."""
+    """The result of `build_index`. An earlier call had done `num_resumed` of the lines."""
 
     num_lines: int
     num_contexts: int
@@ -54,30 +54,18 @@ def build_index(
 ) -> IndexSummary:
     """
     Writes an index of the contexts of a text: a folder for `ContextIndex`. It takes
-    `2 * num_layers * dim + 24` bytes per context, and the sentences.
+    `2 * num_layers * dim + 24` bytes per context, and the sentences. `text` names files, folders or
+    patterns (see `find_shards`) with one sentence per line; lines are numbered through all files.
+    For `folder` and `force` see `IndexWriter`. `on_progress` is called with the number of lines
+    done since the last call.
 
-    After a kill, the same call continues after the last commit and ends with the same files, see
-    `sentence_groups`. Memory grows with `batch_size` and the longest line only.
+    After a kill, the same call continues after the last commit and ends with the same files; see
+    `sentence_groups`. Memory grows only with `batch_size` and the longest line.
 
-    # Parameters
-
-    bilm : `Bilm`
-        Not stateful: the vectors of a context must not depend on the sentences before it.
-    text : `Sequence[Union[str, os.PathLike]]`
-        Files, folders or patterns, see `find_shards`; a sentence per line. Lines are numbered
-        through all files.
-    folder, force
-        See `IndexWriter`.
-    options : `IndexOptions`
-    on_progress : `Callable[[int], object]`
-        Called with the number of lines done since the last call.
-
-    # Raises
-
-    `ConfigurationError`
-        If the text holds no context, is in the folder or cannot be read twice; if the folder
-        cannot be written (see `Store`) or was begun with another text; if the biLM has no such
-        layer, is stateful, or gives vectors that are not finite.
+    Raises `ConfigurationError` if the text holds no context, is in the folder or cannot be read
+    twice; if the folder cannot be written (see `Store`) or was begun with another text; if the biLM
+    has no such layer, is stateful (vectors must not depend on earlier sentences), or gives vectors
+    that are not finite.
     """
     folder = expanded(folder)
     settings = _settings(bilm, options)
@@ -122,7 +110,7 @@ class _Lines(DigestedText):
         return ((number, words) for number, words in sentences if self.positions(words))
 
     def positions(self, words: Sequence[str]) -> List[int]:
-        """The positions of the words of a sentence that are contexts."""
+        """The positions of the contexts in a sentence."""
         chosen = self._chosen
         return [place for place, word in enumerate(words) if chosen is None or word in chosen]
 

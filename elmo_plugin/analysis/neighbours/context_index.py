@@ -22,9 +22,8 @@ _SENTENCES = RowFile("sentences.npy", "<i8", 4, "num_sentences")
 
 class IndexWriter(Store):
     """
-    Writes the folder of a `ContextIndex`. The settings are the head of `index.json`, with `layers`
-    and `dim`; an index that has the same is continued, unless `force` is true. For the errors see
-    `Store`.
+    Writes the folder of a `ContextIndex`. `settings` have `layers` and `dim`. An index with the
+    same settings is continued unless `force` is true. For errors see `Store`.
     """
 
     state_file = _INDEX_FILE
@@ -40,10 +39,7 @@ class IndexWriter(Store):
     def add(
         self, line: int, words: Sequence[str], positions: Sequence[int], layers: numpy.ndarray
     ) -> None:
-        """
-        Adds a sentence of the indexed text, its line, and the positions of its contexts with their
-        vectors of length 1, shape `(num_layers, num_contexts, dim)`.
-        """
+        """Adds a sentence and its contexts' unit vectors: `(num_layers, num_contexts, dim)`."""
         sentence = self.num_rows(_SENTENCES.name)
         contexts = [(sentence, position, _key_of([words[position]])) for position in positions]
         for file, vectors in zip(self._layers.values(), layers):
@@ -56,17 +52,13 @@ class IndexWriter(Store):
 
 class ContextIndex:
     """
-    The contexts of a text on the disk: a folder that `build_index` has finished. Everything is
-    memory-mapped: memory does not grow with the index.
+    The contexts of a text, in a folder that `build_index` has finished. All files are
+    memory-mapped, so memory does not grow with the index. Raises `ConfigurationError` if the folder
+    holds no index, or an unfinished or damaged one.
 
-    `index.json` names the biLM, the layers and the sizes; `layer_1.npy` and so on hold a vector per
-    context, of length 1 and in half precision; `contexts.npy` and `sentences.npy` say where each
-    context is in `text.txt`, which has the sentences, one per line.
-
-    # Raises
-
-    `ConfigurationError`
-        If the folder holds no index, or an unfinished or damaged one.
+    `index.json` names the biLM, the layers and the sizes. `layer_1.npy` and so on hold one vector
+    per context, of length 1, in half precision. `contexts.npy` and `sentences.npy` say where each
+    context is in `text.txt`, which has one sentence per line.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -85,7 +77,6 @@ class ContextIndex:
 
     @property
     def num_contexts(self) -> int:
-        """The number of contexts, that is, of tokens of the text."""
         return self.settings["num_contexts"]
 
     def check_bilm(self, bilm: Bilm) -> None:
@@ -103,16 +94,16 @@ class ContextIndex:
         self._checked = known, WeightState(weights)
 
     def context(self, row: int) -> Tuple[int, int, Tuple[str, ...]]:
-        """The line of a context in the indexed text, from 1, its position, and the sentence."""
+        """The line of a context in the text (from 1), its position, and its sentence."""
         sentence, position, _ = self._contexts[row].tolist()
         return int(self._sentences[sentence, 0]), position, self._words(sentence)
 
     def rows_of_word(self, word: str) -> numpy.ndarray:
-        """The contexts of a word, in their order."""
+        """The rows of a word's contexts, ascending."""
         return numpy.flatnonzero(self._contexts[:, 2] == _key_of([word]))
 
     def rows_of_sentence(self, words: Sequence[str]) -> List[Tuple[int, int]]:
-        """First and last (exclusive) context of each occurrence of a sentence in the text."""
+        """The first and last (exclusive) row of each occurrence of a sentence in the text."""
         found = numpy.flatnonzero(self._sentences[:, 3] == _key_of(words)).tolist()
         return [
             self._range(sentence, column=2)
@@ -121,7 +112,7 @@ class ContextIndex:
         ]
 
     def close(self) -> None:
-        """Forgets the mapped files, which then use no memory."""
+        """Releases the mapped files."""
         self.layers.clear()
         del self._contexts, self._sentences, self._text
 
@@ -130,7 +121,7 @@ class ContextIndex:
         return tuple(self._text[start:end].tobytes().decode().split())
 
     def _range(self, sentence: int, column: int) -> Tuple[int, int]:
-        """The end of the sentence before, and of this one."""
+        """The end of the previous sentence, and of this one."""
         ends = self._sentences[:, column]
         return int(ends[sentence - 1]) if sentence else 0, int(ends[sentence])
 

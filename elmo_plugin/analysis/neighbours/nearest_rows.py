@@ -18,12 +18,12 @@ Rows = Tuple[int, int]
 
 class NearestRows:
     """
-    The `number` rows nearest to a query among those seen so far, without the `excluded` ones.
-    Vectors have the shape `(num_rows, dim)`, half precision, of length 1 before they were rounded;
-    the query has the shape `(dim,)` and any length.
+    The `number` rows nearest to a query by cosine among those added, without the `excluded` ones.
+    `vectors` have shape `(num_rows, dim)`, half precision, and length 1 before they were rounded.
+    The query has shape `(dim,)` and any length.
 
-    Products in float32 select the rows that can be among the nearest, and these are computed again
-    in float64. Results are therefore exact and do not depend on how the products were divided.
+    Products in float32 select the rows that can be among the nearest. These are computed again in
+    float64, so results are exact and do not depend on how the products were divided.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class NearestRows:
         #: In descending order of their cosines, rows of equal cosines in their own order.
         self.rows = numpy.zeros(0, "i8")
         self.cosines = numpy.zeros(0)
-        # A bound of rounding errors of a product: rows are in half, query and sums in float32.
+        # A bound on the rounding error of a product: half-precision rows, float32 query and sums.
         self._tolerance = 2.0**-10 + len(self.query) * 2.0**-23
 
     @property
@@ -47,10 +47,7 @@ class NearestRows:
         return self.cosines[-1] - self._tolerance if len(self.rows) == self._number else -numpy.inf
 
     def add_block(self, products: numpy.ndarray, first: int) -> None:
-        """
-        Adds consecutive rows from the `first` on, whose products with the query, shape
-        `(num_rows,)`, are overwritten. Blocks must be added in order.
-        """
+        """Adds the rows from `first` on, in order; overwrites their `products` with the query."""
         for start, end in self._excluded:
             products[max(0, start - first) : max(0, end - first)] = -numpy.inf
         threshold = self.threshold
@@ -61,10 +58,7 @@ class NearestRows:
         self.add_rows(numpy.flatnonzero(products >= threshold) + first)
 
     def add_rows(self, rows: numpy.ndarray) -> None:
-        """
-        Adds rows that come after those added so far, except excluded ones. `rows` are their
-        numbers, shape `(num_rows,)`, ascending.
-        """
+        """Adds rows by number, shape `(num_rows,)`, ascending and above all rows added before."""
         for start, end in self._excluded:
             rows = rows[(rows < start) | (rows >= end)]
         for start in range(0, len(rows), _ROWS_PER_CHECK):
@@ -85,9 +79,9 @@ def search(
     on_progress: Callable[[int], object] = lambda num_rows: None,
 ) -> None:
     """
-    Compares all rows with all queries, in one pass over the rows, the vectors of `nearest`.
-    The products of `rows_per_block` rows, by default 32 MB in float32, are computed before they are
-    compared. `on_progress` is called with the number of rows done since the last call.
+    Compares all rows of `vectors` with all queries, in one pass. `nearest` have the same vectors.
+    Products are compared after each block of `rows_per_block` rows (0: as many rows as take 32 MB
+    in float32). `on_progress` is called with the number of rows done since the last call.
     """
     num_rows, dim = vectors.shape
     rows_per_product = max(1, _CACHED_BYTES // (4 * dim))

@@ -11,7 +11,7 @@ from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.html import marked_words, paragraphs, table
 
 _MARKED = re.compile(r"\[(.+)\]")
-# The products of these queries with a block of the index are in memory.
+# Queries whose products with a block of the index are in memory at once.
 _QUERIES_PER_PASS = 512
 
 
@@ -37,7 +37,7 @@ class Neighbour:
 
 
 class Neighbours(Dict[int, List[Neighbour]]):
-    """Contexts by the number of the layer, the nearest first; a notebook shows them as tables."""
+    """Contexts by number of the layer, the nearest first. A notebook shows them as tables."""
 
     def to_json(self) -> Dict[str, List[Dict[str, Any]]]:
         """The fields of each context, for JSON."""
@@ -62,10 +62,7 @@ class Neighbours(Dict[int, List[Neighbour]]):
 
 
 def read_query(sentence: str, location: str = "") -> Query:
-    """
-    Reads words separated by white space, one of them in brackets: `the [bank] of the river`. Raises
-    `ValueError`, with the location, if not exactly one word is in brackets.
-    """
+    """Reads `the [bank] of the river`. Raises `ValueError` unless one word is in brackets."""
     words = sentence.split()
     marked = [position for position, word in enumerate(words) if _MARKED.fullmatch(word)]
     if len(marked) != 1:
@@ -87,37 +84,16 @@ def find_neighbours(
     on_progress: Callable[[int], object] = lambda num_contexts: None,
 ) -> Iterator[Neighbours]:
     """
-    Finds the contexts of a text that are nearest to words in their sentences, by the cosine of
-    their vectors, in each layer of an index. The search is exact but for the half precision of the
-    index.
+    Finds the contexts nearest to words in their sentences, by cosine, in each layer of an index.
+    The search is exact apart from the half precision of the index. One pass over the index compares
+    up to 512 queries. Memory grows with the queries in a pass, not with the index.
 
-    One pass over the index compares up to 512 queries. Memory grows with the number of queries in a
-    pass, not with the index.
+    Yields one result per query, in order. Contexts of equal cosine are in the order of the text.
+    Contexts in the query's own sentence are left out, wherever it is in the text. `on_progress` is
+    called with the number of contexts done since the last call, counted per pass and layer.
+    `same_word` finds contexts of the same word only, without calls of `on_progress`.
 
-    # Parameters
-
-    index, bilm
-        The biLM is the one with which the index was built.
-    queries : `Iterable[Query]`
-    number : `int`, optional (default = `5`)
-        How many contexts to find.
-    same_word : `bool`, optional (default = `False`)
-        Find contexts of the same word only.
-    on_progress : `Callable[[int], object]`
-        Called with the number of contexts done since the last call, counted per pass and layer.
-        Not called if `same_word` is true.
-
-    # Returns
-
-    `Iterator[Neighbours]`
-        One per query, in their order. The nearest is first, contexts of equal cosines are in the
-        order of the text. Those in the query's own sentence, wherever it is in the text, are left
-        out.
-
-    # Raises
-
-    `ConfigurationError`
-        If the index was built with another biLM, or `number` is below 1.
+    Raises `ConfigurationError` if the index was built with another biLM, or `number` is below 1.
     """
     index.check_bilm(bilm)
     if number < 1:

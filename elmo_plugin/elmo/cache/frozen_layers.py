@@ -16,19 +16,13 @@ logger = logging.getLogger(__name__)
 
 class FrozenLayers:
     """
-    The layers of a biLM that is not trained and not stateful.
+    The layers of a biLM that is neither trained nor stateful.
 
-    Each distinct sentence of a batch is computed once, in batches of similar length and bounded
-    size. With a cache, sentences that it contains are not computed at all; all layers are then
-    rounded to half precision, so that results do not depend on what the cache contains.
-
-    # Parameters
-
-    bilm : `Bilm`
-        When its weights change, its earlier entries are not used. A change of a few elements
-        through `weight.data` is noticed at the next `train()` or `eval()`; see `WeightState`.
-    cache_folder : `Optional[Path]`, optional (default = `None`)
-        The folder of `LayerCache`. Default: no cache.
+    Computes each distinct sentence of a batch once, in batches of similar length and bounded size.
+    With a cache, it computes only sentences that the cache lacks, and rounds all layers to half
+    precision, so results do not depend on what the cache contains. If the weights change, earlier
+    entries are not used. A change of a few elements through `weight.data` is noticed at the next
+    `train()` or `eval()`; see `WeightState`.
     """
 
     def __init__(self, bilm: Bilm, cache_folder: Optional[Path] = None) -> None:
@@ -45,7 +39,7 @@ class FrozenLayers:
         return {**self.__dict__, "_cache": None, "_cached_for": None}
 
     def __call__(self, character_ids: torch.Tensor) -> BilmOutput:
-        """Computes what `Bilm.forward` does, in float32 (float64 if the biLM is)."""
+        """Like `Bilm.forward`, but in float32 (float64 if the biLM is)."""
         mask = self._bilm.checked_mask(character_ids)
         cache = self._current_cache()
         with torch.no_grad():
@@ -73,7 +67,7 @@ class FrozenLayers:
             return self._output(entries.to(mask.device)[number_of], mask)
 
     def leave_cache(self) -> None:
-        """Neither reads nor writes the cache from now on; layers are rounded as before."""
+        """Stops using the cache. Layers are rounded as before."""
         if self._cache_folder is not None:
             self._cache_folder = self._cache = None
             self._rounds = True
@@ -81,7 +75,7 @@ class FrozenLayers:
     def _compute(
         self, ids: torch.Tensor, lengths: List[int], missing: Sequence[int], entries: torch.Tensor
     ) -> bool:
-        """Fills the missing entries; false if a number is not finite in half precision."""
+        """Fills the missing entries; false if half precision cannot represent a number."""
         lengths = [lengths[number] for number in missing]
         # Autocast must not change what the cache contains.
         exact = torch.autocast(ids.device.type, enabled=False) if self._rounds else nullcontext()
@@ -140,7 +134,7 @@ class FrozenLayers:
 def _distinct_sentences(
     character_ids: torch.Tensor, mask: torch.Tensor
 ) -> Tuple[torch.Tensor, List[int], torch.Tensor]:
-    """The distinct sentences of a batch, the shortest first, their lengths, and which is where."""
+    """Distinct sentences, shortest first; their lengths; the number of each row's sentence."""
     # Zeros at padding, so that equal sentences are equal rows.
     ids = character_ids.long() * mask.unsqueeze(dim=2)
     # Shape: (num_sentences, 1 + num_tokens * max_characters_per_token)
@@ -157,7 +151,7 @@ def _keys(character_ids: torch.Tensor, lengths: List[int]) -> List[bytes]:
 
 
 def _read(cache: LayerCache, keys: List[bytes], entries: torch.Tensor) -> List[int]:
-    """Copies the cached layers into the entries. Returns the numbers of the other entries."""
+    """Copies cached layers into `entries`. Returns the numbers of the entries still missing."""
     numbers = {key: number for number, key in enumerate(keys)}
     for key, layers in cache.read(keys):
         entries.numpy()[numbers.pop(key), : len(layers)] = layers

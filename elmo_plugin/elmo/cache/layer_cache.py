@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 # Must change with the layout or the computation of entries.
 _FORMAT = "elmo_plugin layers 2"
-# Entries begin with these bytes, which are not used. Their rest is layers, row by row.
+# Unused bytes at the beginning of an entry. The layers follow, row by row.
 _HEADER = bytes(8)
 # Entries are written in groups of this size.
 _MAX_PENDING_BYTES = 16 * 2**20
@@ -39,20 +39,17 @@ _Entries = Iterator[Tuple[bytes, numpy.ndarray]]
 
 class LayerCache:
     """
-    Layers of a frozen biLM on the disk, in half precision, one entry per sentence.
+    Layers of a frozen biLM on the disk, in half precision, one entry per sentence. An entry takes
+    `2 * entry_width` bytes for each token, `<S>` and `</S>`: 5,120 for the published biLM
+    (4096/512), 1,280 for 512/128. Create a cache with `open`, because a process must not open a
+    store twice.
 
-    An entry takes `2 * entry_width` bytes for each token and for `<S>` and `</S>`: 5,120 for the
-    published biLM (4096/512), 1,280 for 512/128.
-
-    The store is an LMDB file. Any number of processes can read it while one writes, and a kill or
-    a power cut cannot damage it, because a commit is either complete or absent. Entries are
-    collected in memory and written in groups of 16 MB. If the store cannot be read or written, a
-    warning is logged, and layers are computed as without a cache. It stops growing when 20 GB of
-    the disk, or a tenth of a smaller disk, are left. The locks of LMDB do not work on network file
-    systems, nor between containers that share a folder but not their process numbers.
-
-    Use `open` to create one, because a process must not have a store open twice. `path` is the
-    folder of one biLM's entries, `width` the numbers per token.
+    The store is an LMDB file. Any number of processes can read it while one writes. A kill or a
+    power cut cannot damage it, because a commit is either complete or absent. Entries are collected
+    in memory and written in groups of 16 MB. If the store cannot be read or written, it logs a
+    warning, and layers are computed as without a cache. It stops growing when 20 GB of the disk, or
+    a tenth of a smaller disk, are left. LMDB's locks do not work on network file systems, nor
+    between containers that share a folder but not their process numbers.
     """
 
     _opened: Dict[Path, "LayerCache"] = {}
@@ -86,10 +83,7 @@ class LayerCache:
 
     @classmethod
     def open(cls, folder: Path, bilm: Bilm) -> Optional["LayerCache"]:
-        """
-        The cache of a frozen biLM, in the sub-folder `bilm_key` of `folder`; `None`, after a
-        warning, if it cannot be opened.
-        """
+        """Opens the cache in the sub-folder `bilm_key`; `None`, after a warning, if it cannot."""
         if not _HAS_LMDB:
             logger.warning(
                 "ELMo's cache needs the package lmdb, which is not installed. Layers are computed "
@@ -118,7 +112,7 @@ class LayerCache:
 
     @classmethod
     def close_all(cls) -> None:
-        """Calls `report` for all caches that this process has open, and closes them."""
+        """Reports and closes all caches that this process has open."""
         while cls._opened:
             _, cache = cls._opened.popitem()
             cache.report()
@@ -126,9 +120,8 @@ class LayerCache:
 
     def read(self, keys: Iterable[bytes]) -> _Entries:
         """
-        Keys, see `sentence_key`, and layers of the entries that exist: shape
-        `(num_tokens + 2, width)`, half precision. The layers must not be changed, and are valid
-        only until the next entry.
+        Yields the key (see `sentence_key`) and layers of each known entry: half precision, shape
+        `(num_tokens + 2, width)`. Layers must not be changed, and are valid until the next entry.
         """
         keys = list(keys)
         self._num_sought += len(keys)
@@ -143,13 +136,11 @@ class LayerCache:
         self._prefetched = (prefetched, *self._prefetched[:1])
 
     def write(self, entries: Iterable[Tuple[bytes, numpy.ndarray]]) -> None:
-        """
-        Writes the keys and layers of the sentences of one batch, see `read`. They are committed
-        together: after a kill either all of them are in the cache or none, because layers computed
-        again in another batch would differ in their last bits.
-        """
+        """Writes the entries of one batch, all in the same commit."""
         if not self._writable:
             return
+        # A kill must not divide a batch: layers computed again in another batch would differ in
+        # their last bits.
         for key, layers in entries:
             if key not in self._pending:
                 self._pending[key] = layers.copy()
@@ -158,7 +149,7 @@ class LayerCache:
             self.flush()
 
     def flush(self) -> None:
-        """Writes the collected entries to the disk, where other processes find them."""
+        """Commits the collected entries, so that other processes find them."""
         try:
             if self._pending:
                 self._check_free_space()
@@ -187,7 +178,7 @@ class LayerCache:
     def _entries(self, keys: Iterable[bytes]) -> _Entries:
         on_disk = []
         for key in keys:
-            # A look-up in each, because another thread may write the entries meanwhile.
+            # One `get` per dictionary, because another thread may write the entries meanwhile.
             in_memory = (entries.get(key) for entries in (*self._prefetched, self._pending))
             layers = next((found for found in in_memory if found is not None), None)
             if layers is None:
@@ -240,7 +231,7 @@ def bilm_key(bilm: Bilm) -> str:
 
 
 def entry_width(bilm: Bilm) -> int:
-    """Numbers per token: the token layer once, not doubled, then each LSTM layer."""
+    """Numbers per token: the token layer once (not doubled), then each LSTM layer."""
     return bilm.options.token_dim + (bilm.num_layers - 1) * bilm.output_dim
 
 

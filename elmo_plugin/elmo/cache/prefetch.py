@@ -14,10 +14,9 @@ from elmo_plugin.elmo.cache.layer_cache import LayerCache, sentence_key
 @DataLoader.register("elmo-prefetch")
 class PrefetchingDataLoader(MultiProcessDataLoader):
     """
-    AllenNLP's `multiprocess` data loader, with the same settings and batches. It also reads ELMo's
-    layers of the next batch from the cache while the model processes the current one. (If the
-    loader and the model both use Python's `random`, their draws are interleaved in another order
-    than with `multiprocess`.)
+    AllenNLP's `multiprocess` data loader, which also reads ELMo's layers of the next batch from the
+    cache while the model processes the current one. Settings and batches are the same. If the
+    loader and the model both use Python's `random`, the order of their draws differs.
     """
 
     _target: Optional[torch.device] = None
@@ -41,7 +40,6 @@ class PrefetchingDataLoader(MultiProcessDataLoader):
 
 
 def _prefetch(batch: Any) -> None:
-    """Reads the layers of all character ids in a batch."""
     # In one call, because a cache keeps what the last two calls have read.
     keys = list(dict.fromkeys(_keys(batch)))
     for cache in LayerCache.opened():
@@ -49,10 +47,7 @@ def _prefetch(batch: Any) -> None:
 
 
 def _keys(fields: Any, sentences: Optional[torch.Tensor] = None) -> Iterator[bytes]:
-    """
-    The keys of all character ids in fields, which may be nested. The biLM reads the sentences of a
-    text apart if a field `TEXT_sentences` numbers them, see `Placement.forward`.
-    """
+    """Keys of all sentences. A field `TEXT_sentences` divides its text, see `Placement.forward`."""
     if not isinstance(fields, dict):
         return
     for name, value in fields.items():

@@ -1,5 +1,3 @@
-"""Writes the layers of a biLM over a text into one file: HDF5, safetensors or Parquet."""
-
 import json
 import math
 import os
@@ -39,27 +37,22 @@ _Path = Union[str, os.PathLike]
 
 @dataclass(frozen=True)
 class DumpSummary:
-    """
-    The numbers of the whole file, which has fewer datasets than lines only if sentences are keys,
-    and of the lines from an earlier call.
-    """
+    """Counts for the whole file. An earlier call had done `num_resumed` of the lines."""
 
     num_lines: int
     num_tokens: int
+    #: Fewer than lines only if sentences are keys.
     num_datasets: int
     num_resumed: int
 
 
 class DumpFile(ResumableFile):
-    """
-    The file that `dump_embeddings` writes, from rows that need the same disk space again. The
-    settings become attributes of the file, whose suffix is the format.
-    """
+    """The file of `dump_embeddings`. Until it is written, its rows need the same space again."""
 
     def __init__(self, path: Path, settings: Dict[str, Any], force: bool) -> None:
         self._format = format_of(path)
         self._dtype = numpy.dtype(settings["dtype"])
-        # The sentences of `vectors`, which has all numbers: JSON lists of name, shape and words.
+        # `vectors` has all numbers, `sentences` a JSON list of name, shape and words per line.
         files = [RowFile("vectors", self._dtype.str, 1, "num_numbers")]
         files += [RowFile("sentences", "u1", 1, "num_bytes")]
         progress = {"num_lines": 0, "text_sha256": ""}
@@ -67,14 +60,14 @@ class DumpFile(ResumableFile):
         super().__init__(path, files, settings, progress, force)
 
     def add(self, group: SentenceGroup, sentences: List[EmbeddedSentence]) -> None:
-        """Commits the lines that follow the last commit."""
+        """Commits the lines of one group."""
         for name, words, vectors in sentences:
             self.append("vectors", vectors)
             self.append("sentences", f"{json.dumps([name, vectors.shape, words])}\n".encode())
         self.commit(num_lines=group.num_lines, text_sha256=group.text_sha256)
 
     def export(self, input_path: str, sentence_to_index: Optional[Dict[str, str]]) -> int:
-        """Writes the file. Returns the number of sentences in it."""
+        """Writes the file and returns its number of sentences."""
         attributes = {name: self.state[name] for name in self._attributes}
         attributes.update(input=input_path, complete=True, elmo_plugin_version=_version())
         index = None if sentence_to_index is None else json.dumps(sentence_to_index)
@@ -82,7 +75,7 @@ class DumpFile(ResumableFile):
         return self.finish(lambda path: self._format.write(path, dump))
 
     def _sentences(self) -> Iterator[EmbeddedSentence]:
-        """In the order of the lines; of several with one name the first."""
+        """Sentences in the order of the lines; if they are keys, only the first of equal ones."""
         numbers = self.mapped("vectors")[:, 0]
         names: Set[str] = set()
         end = 0
@@ -105,37 +98,26 @@ def dump_embeddings(
     num_workers: int = 0,
 ) -> DumpSummary:
     """
-    Writes the vectors of a text file, see `read_sentences`, in the format of the output's suffix.
-    In HDF5 and safetensors, a dataset per line: `(num_layers, num_tokens, output_dim)`, or
-    `(num_tokens, output_dim)` for one layer or the average; an empty line gives an empty dataset
-    (none if sentences are keys). In Parquet, a row per token. File attributes: the options,
-    `bilm_options`, `bilm_fingerprint`, `input`, `num_lines`, `text_sha256` (of sentences),
-    `complete`, versions.
+    Writes the vectors of a text file (see `read_sentences`) in the format of the output's suffix.
 
-    After a kill, the same call continues after the last commit and ends with the same file, see
-    `sentence_groups`. Memory grows with `batch_size`, the longest line, the workers and, unless
-    `forget_sentences` is set, with the distinct sentences.
+    HDF5 and safetensors have one dataset per line: `(num_layers, num_tokens, output_dim)`, or
+    `(num_tokens, output_dim)` for one layer or the average. An empty line gives an empty dataset
+    (none if sentences are keys). Parquet has one row per token. Attributes of the file are the
+    options, `bilm_options`, `bilm_fingerprint`, `input`, `num_lines`, `text_sha256` (of the
+    sentences), `complete` and versions.
 
-    # Parameters
+    After a kill, the same call continues after the last commit and ends with the same file; see
+    `sentence_groups`. Memory grows with `batch_size`, the longest line, `num_workers` and, unless
+    `forget_sentences` is set, the distinct sentences. For `force` see `ResumableFile`.
 
-    bilm : `Bilm`
-        Not stateful: a resumed call could not restore its state.
-    input_path, output_path, options, force
-        See `DumpOptions` and `ResumableFile`.
-    on_progress : `Callable[[int], object]`
-        Called with the number of lines done since the last call.
-    num_workers : `int`, optional (default = `0`)
-        Processes that compute vectors, which share the cores, unless `OMP_NUM_THREADS` is set; 0
-        for this process alone. One process with as many threads gives the same vectors.
+    `num_workers` processes compute vectors; 0 means this process alone. They share the cores unless
+    `OMP_NUM_THREADS` is set. One process with as many threads gives the same vectors. `on_progress`
+    is called with the number of lines done since the last call.
 
-    # Raises
-
-    `ConfigurationError`
-        If the biLM is stateful, the input is empty, the format cannot do what the options ask for,
-        the output cannot be written (see `ResumableFile`) or was begun with another text, vectors
-        are not finite, or a worker is killed.
-    `ImportError`, `OSError`
-        If Parquet needs pyarrow, or reading or writing fails. The lines done are kept.
+    Raises `ConfigurationError` if the biLM is stateful, the input is empty, the format cannot do
+    what the options ask for, the output cannot be written or was begun with another text, vectors
+    are not finite, or a worker is killed; `ImportError` if Parquet needs pyarrow; `OSError` if
+    reading or writing fails. The lines done are kept.
     """
     if bilm.stateful:
         raise ConfigurationError("`dump_embeddings` needs a biLM that is not stateful.")
@@ -171,8 +153,8 @@ def finished_dump(
     bilm: Bilm, input_path: _Path, output_path: _Path, options: DumpOptions
 ) -> Optional[DumpSummary]:
     """
-    The summary of a finished file, all lines as resumed; `None` if there is no such file. Raises
-    `ConfigurationError` if the file has another text or other settings.
+    The summary of a finished file, with all lines as resumed; `None` if there is no such file.
+    Raises `ConfigurationError` if the file has another text or other settings.
     """
     found = finished_attributes(Path(output_path))
     if found is None:
@@ -197,10 +179,7 @@ def finished_attributes(path: Path) -> Optional[Dict[str, str]]:
 
 
 def count_text(input_path: _Path, output_path: _Path, options: DumpOptions) -> Tuple[int, int]:
-    """
-    The numbers of lines and tokens of a text. Raises `ConfigurationError` if it has more lines than
-    a file of this format can hold.
-    """
+    """Counts lines and tokens. Raises `ConfigurationError` if the format holds fewer lines."""
     text = _Text(input_path, Path(output_path), replace(options, forget_sentences=True))
     text.read_all()
     return text.num_lines, text.num_tokens
@@ -217,7 +196,7 @@ def check_space(
 ) -> None:
     """
     Raises `ConfigurationError` if the free disk space is smaller than `num_bytes` minus what an
-    unfinished call has already written of the output, or of the `files` in it if it is a folder.
+    unfinished call has written. If the output is a folder, `files` are the files in it.
     """
     folder = Path(os.path.realpath(output_path))
     unfinished = [Path(f"{os.path.realpath(file)}{UNFINISHED}") for file in files or [folder]]
@@ -233,10 +212,7 @@ def check_space(
 
 
 class _Text(DigestedText):
-    """
-    Also maps sentences to lines, if the options ask for it, and refuses more lines than the output
-    can hold.
-    """
+    """Also maps sentences to lines, and refuses more lines than the output can hold."""
 
     def __init__(self, path: _Path, output_path: Path, options: DumpOptions) -> None:
         super().__init__([path])
@@ -260,7 +236,7 @@ def _settings(bilm: Bilm, options: DumpOptions) -> Dict[str, Any]:
     # The words of token embeddings are too long for an attribute.
     source = {name: value for name, value in bilm.options.source.items() if name != "vocabulary"}
     if bilm.warm_up:
-        # Not a setting of its own, which files of earlier versions lack.
+        # In the options, because files of earlier versions have no such setting.
         source["warm_up"] = True
     return {
         "format_version": FORMAT_VERSION,

@@ -1,5 +1,3 @@
-"""The formats in which `elmo embed` writes vectors: HDF5, safetensors and Parquet."""
-
 import json
 import os
 from abc import ABC, abstractmethod
@@ -52,7 +50,7 @@ class Dump:
 
 
 class DumpFormat(ABC):
-    """A format of files that `elmo embed` can write."""
+    """A file format of `elmo embed`."""
 
     #: The suffix of its files.
     suffix: str
@@ -62,10 +60,7 @@ class DumpFormat(ABC):
     compressions: Tuple[str, ...] = ()
 
     def check(self, options: DumpOptions) -> None:
-        """
-        Raises `ConfigurationError` if the format cannot do what the options ask for, `ImportError`
-        if a package that writes it is not installed.
-        """
+        """Raises `ConfigurationError` for options it lacks, `ImportError` for a missing package."""
         if options.compression not in (None, *self.compressions):
             known = " or ".join(self.compressions)
             advice = (
@@ -76,10 +71,7 @@ class DumpFormat(ABC):
             raise ConfigurationError(f"--compression {options.compression}: {self.suffix} {advice}")
 
     def check_names(self, path: Path, num_names: int, num_bytes: int) -> None:  # noqa: B027
-        """
-        Raises `ConfigurationError` if the file `path` could not hold so many sentences, whose names
-        have so many bytes as JSON.
-        """
+        """Raises `ConfigurationError` if the file cannot hold so many names, or bytes of them."""
 
     @abstractmethod
     def write(self, path: Path, dump: Dump) -> int:
@@ -88,13 +80,13 @@ class DumpFormat(ABC):
     @abstractmethod
     def read_attributes(self, path: Path) -> Optional[Dict[str, Any]]:
         """
-        The attributes, as they were or as strings, and what `write` returned as `num_datasets`;
-        `None` if the file was not written by `write`.
+        The attributes, as written or as strings, and the result of `write` as `num_datasets`.
+        `None` if `write` did not write the file.
         """
 
 
 class Hdf5(DumpFormat):
-    """A dataset per sentence, and the dataset `sentence_to_index`, a JSON string."""
+    """One dataset per sentence. The dataset `sentence_to_index` is a JSON string."""
 
     suffix = ".hdf5"
     compressions = ("gzip", "lzf")
@@ -122,7 +114,7 @@ class Hdf5(DumpFormat):
         with h5py.File(path, "r") as hdf5:
             if not hdf5.attrs.get("complete", False):
                 return None
-            # If sentences are keys, it is the name of a sentence.
+            # If sentences are keys, this may be the name of a sentence.
             has_index = _INDEX in hdf5 and not hdf5.attrs.get("sentence_keys")
             return {**hdf5.attrs, "num_datasets": len(hdf5) - has_index}
 
@@ -139,11 +131,10 @@ def _create_dataset(hdf5: h5py.File, name: str, vectors: numpy.ndarray, compress
 
 class Safetensors(DumpFormat):
     """
-    A tensor per sentence, and the tensor `sentence_to_index`, the bytes of a JSON string.
-
-    The library's own writer needs all tensors in memory, so this one follows the
-    [description of the format](https://github.com/huggingface/safetensors#format): the size of the
-    header as 8 bytes, the header as JSON, and the bytes of the tensors.
+    One tensor per sentence. The tensor `sentence_to_index` has the bytes of a JSON string. The
+    library's own writer needs all tensors in memory. This one follows the [description of the
+    format](https://github.com/huggingface/safetensors#format): the size of the header as 8 bytes,
+    the header as JSON, and the bytes of the tensors.
     """
 
     suffix = ".safetensors"
@@ -194,7 +185,7 @@ class Safetensors(DumpFormat):
             return None
         if "complete" not in metadata:
             return None
-        # If sentences are keys, it is the name of a sentence.
+        # If sentences are keys, this may be the name of a sentence.
         has_index = _INDEX in names and metadata.get("sentence_keys") != "True"
         return {**metadata, "num_datasets": len(names) - has_index}
 
@@ -205,8 +196,9 @@ def _json(value: Any) -> str:
 
 class Parquet(DumpFormat):
     """
-    A row per token: `sentence`, the number of its line from 0, `position` in it from 0, `word`, and
-    a column of vectors for each layer, or `vector`. An empty line has no rows.
+    One row per token: `sentence` (number of its line, from 0), `position` in it (from 0), `word`,
+    and one column of vectors per layer (`layer_0` and so on), or `vector`. Empty lines have no
+    rows.
     """
 
     suffix = ".parquet"
@@ -261,7 +253,7 @@ def _pyarrow() -> Any:
 
 
 def _schema(vectors: numpy.ndarray) -> Any:
-    """The columns of a file; `vectors` are of any sentence."""
+    """The columns of a file, from the vectors of any sentence."""
     pyarrow = _pyarrow()
     *layers, _, dim = vectors.shape
     names = [f"layer_{layer}" for layer in range(layers[0])] if layers else ["vector"]
@@ -294,5 +286,5 @@ _FORMATS = {format.suffix: format for format in (Hdf5(), Safetensors(), Parquet(
 
 
 def format_of(path: Path) -> DumpFormat:
-    """The format that the suffix of a file or folder stands for; HDF5 if it stands for no other."""
+    """The format that the suffix of a file or folder names; HDF5 if it names no other."""
     return _FORMATS.get(path.suffix.lower(), _FORMATS[Hdf5.suffix])

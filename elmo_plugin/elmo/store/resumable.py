@@ -1,5 +1,3 @@
-"""Files that are complete or absent, made of rows that survive a kill."""
-
 import os
 import shutil
 from pathlib import Path
@@ -13,12 +11,10 @@ T = TypeVar("T")
 
 class ResumableFile(Store):
     """
-    The rows from which a file is written at the end, in the folder `PATH.unfinished`. The file is
-    either complete or absent, whatever stops its writer.
-
-    `path` is the file or a symbolic link to it; its folder is created if needed. `force` replaces a
-    finished file, and unfinished work with other settings; a pipe or device is never replaced. For
-    the other parameters and the errors see `Store`.
+    A file that is complete or absent, whatever stops its writer. Until `finish` writes it, its rows
+    are in the folder `PATH.unfinished`. `path` may be a symbolic link to the file, but no pipe or
+    device. `force` replaces a finished file, and unfinished work with other settings. For the other
+    parameters and the errors see `Store`.
     """
 
     def __init__(
@@ -31,15 +27,12 @@ class ResumableFile(Store):
     ) -> None:
         self.path = resumable_file(path)
         folder = Path(f"{self.path}{UNFINISHED}")
-        # A link may have the suffix.
+        # `path`, because the target of a link may lack the suffix.
         self._whole = folder / f"whole{path.suffix}"
         super().__init__(folder, files, settings, start, force)
 
     def finish(self, write: Callable[[Path], T]) -> T:
-        """
-        Returns the result of a function that writes the file, and removes the rows, or keeps them
-        if it raises `OSError`.
-        """
+        """Writes the file with `write`, whose result it returns, and then removes the rows."""
         with atomic_write(self._whole) as path:
             result = write(path)
         self._publish()
@@ -56,12 +49,12 @@ class ResumableFile(Store):
         self._remove()
         os.replace(self._whole, self.path)
         for left in self.folder.glob(f"*{UNFINISHED}"):
-            # By killed processes.
+            # Left by killed processes.
             left.unlink()
 
 
 class ResumableText:
-    """A text file that is written in commits; for parameters and errors see `ResumableFile`."""
+    """A text file that is written in commits. For parameters and errors see `ResumableFile`."""
 
     def __init__(self, path: Path, settings: Dict[str, Any], force: bool) -> None:
         lines = RowFile("lines", "u1", 1, "num_bytes")
@@ -74,14 +67,13 @@ class ResumableText:
         return self._rows.state["progress"]
 
     def commit(self, text: str, progress: Dict[str, Any]) -> None:
-        """Adds text, and stores the `progress` from which work can continue after it."""
+        """Appends text, and stores the `progress` from which work can continue after it."""
         self._rows.append("lines", text.encode())
         self._rows.commit(progress=progress)
 
     def finish(self) -> None:
-        """Gives the file its name."""
+        """Writes the file and removes its folder of rows."""
         self._rows.finish(lambda path: shutil.copyfile(self.folder / "lines", path))
 
     def close(self) -> None:
-        """See `ResumableFile.close`."""
         self._rows.close()

@@ -1,10 +1,3 @@
-"""
-Rows on the disk that grow by commits, so that work that was killed continues after the last one.
-
-The index of contexts, the features of probes, and what `elmo embed` and `elmo score` have not
-finished are stores.
-"""
-
 import json
 import os
 from contextlib import ExitStack, suppress
@@ -23,21 +16,18 @@ _NPY_HEADER_BYTES = 128
 
 
 class RowFile(NamedTuple):
-    """A file of a `Store`; with the suffix `.npy`, `numpy.load` reads it."""
+    """A file of a `Store`. `numpy.load` reads it if its suffix is `.npy`."""
 
     name: str
     #: Little-endian, in NumPy's notation, such as `<f2`.
     dtype: str
     #: Numbers per row.
     width: int
-    #: What the number of its rows is called in the state. Files with as many rows share it.
+    #: Name of its number of rows in the state. Files with equally many rows share it.
     counter: str
 
     def mapped(self, folder: Path, state: Dict[str, Any]) -> numpy.ndarray:
-        """
-        Its rows, shape `(num_rows, width)`, mapped into memory: not read until they are used.
-        Raises `ConfigurationError` if the file is damaged.
-        """
+        """Memory-maps the rows, `(num_rows, width)`. Raises `ConfigurationError` if damaged."""
         shape = (state[self.counter], self.width)
         if not shape[0]:
             return numpy.zeros(shape, self.dtype)
@@ -48,7 +38,7 @@ class RowFile(NamedTuple):
             raise damaged(folder, f"{self.name} is missing or too short") from error
 
     def open(self, folder: Path, num_rows: int) -> BinaryIO:
-        """Opens the file to append after so many rows; what follows them is cut off."""
+        """Opens the file to append after `num_rows` rows. What follows them is cut off."""
         path = folder / self.name
         size = self._header_bytes + num_rows * self._row_bytes
         if num_rows and not (path.exists() and path.stat().st_size >= size):
@@ -62,7 +52,7 @@ class RowFile(NamedTuple):
         return file
 
     def write_header(self, file: BinaryIO, num_rows: int) -> None:
-        """Writes the number of rows, if the format has it."""
+        """Writes the header of a `.npy` file; other files have none."""
         if self._header_bytes:
             file.seek(0)
             shape = (num_rows, self.width)
@@ -71,7 +61,7 @@ class RowFile(NamedTuple):
             assert file.tell() == _NPY_HEADER_BYTES
 
     def num_rows(self, file: BinaryIO) -> int:
-        """The number of rows before the position in the opened file."""
+        """The number of rows before the current position in the opened file."""
         return (file.tell() - self._header_bytes) // self._row_bytes
 
     @property
@@ -86,25 +76,16 @@ class RowFile(NamedTuple):
 class Store:
     """
     Files of rows in a folder, and a JSON file with their state. A commit appends to the files and
-    then replaces the state; what a killed process has appended since is cut off.
+    then replaces the state. Killed work continues after the last commit: what was appended since is
+    cut off. The index of contexts, the features of probes, and the unfinished files of `elmo embed`
+    and `elmo score` are stores.
 
-    # Parameters
+    `folder` is created if needed. The rows depend on `settings`; existing rows with the same
+    settings are continued. `start` is the rest of the state before the first commit, without the
+    numbers of rows. `force` begins anew if the settings differ, `anew` in any case.
 
-    folder : `Path`
-        Created if needed. The rows in it are continued if they have the same settings.
-    files : `Sequence[RowFile]`
-    settings : `Dict[str, Any]`
-        What the rows depend on.
-    start : `Dict[str, Any]`
-        The rest of the state before the first commit, apart from the numbers of rows.
-    force, anew : `bool`
-        Begin anew if the settings are not the same, or in any case.
-
-    # Raises
-
-    `ConfigurationError`
-        If the folder holds something else, or rows with other settings or damaged ones; if it
-        cannot be created, or another process is writing it.
+    Raises `ConfigurationError` if the folder cannot be created, another process is writing it, or
+    it holds other files, damaged rows, or rows with other settings.
     """
 
     #: The name of the JSON file.
@@ -134,18 +115,18 @@ class Store:
             raise
 
     def append(self, name: str, rows: Union[bytes, numpy.ndarray]) -> None:
-        """Adds rows to a file, which are lost unless `commit` follows."""
+        """Appends rows to a file. They are lost unless `commit` follows."""
         file = self._files[name]
         if isinstance(rows, numpy.ndarray):
             rows = numpy.ascontiguousarray(rows, file.dtype).tobytes()
         self._opened[name].write(rows)
 
     def num_rows(self, name: str) -> int:
-        """The number of rows of a file, those since the last commit included."""
+        """The number of rows of a file, with those since the last commit."""
         return self._files[name].num_rows(self._opened[name])
 
     def commit(self, **progress: Any) -> None:
-        """Keeps what was appended, together with this progress."""
+        """Keeps the appended rows, together with this progress."""
         counts = {file.counter: self.num_rows(name) for name, file in self._files.items()}
         for name, file in self._files.items():
             opened = self._opened[name]
@@ -157,11 +138,11 @@ class Store:
         write_json(self.folder / self.state_file, self.state)
 
     def mapped(self, name: str) -> numpy.ndarray:
-        """See `RowFile.mapped`."""
+        """The committed rows of a file, see `RowFile.mapped`."""
         return self._files[name].mapped(self.folder, self.state)
 
     def close(self) -> None:
-        """Releases the folder. Nothing is left in it if nothing was ever committed."""
+        """Releases the folder, and removes it if nothing was ever committed."""
         try:
             # Writes what is buffered, which may fail again on a full disk.
             self._stack.close()
@@ -204,7 +185,7 @@ class Store:
 
     def _check_empty(self) -> None:
         for name in sorted(os.listdir(self.folder)):
-            # What a process leaves that is killed before it has written the state.
+            # A process that is killed before it has written the state leaves these.
             if name != "lock" and not name.endswith(UNFINISHED):
                 raise ConfigurationError(
                     f"{self.folder} holds other files ({name}), perhaps of another version of "
@@ -222,7 +203,7 @@ def read_state(path: Path) -> Dict[str, Any]:
 
 
 def settings_difference(found: Dict[str, Any], expected: Dict[str, Any]) -> str:
-    """Names the settings of earlier work that are not as expected; empty if there are none."""
+    """Describes the settings that differ from earlier work; empty if none do."""
     return "; ".join(
         # Long values, such as digests, would not help in the message.
         f"{name} {found.get(name)}, now {value}" if len(str(value)) < 32 else f"another {name}"

@@ -1,5 +1,3 @@
-"""The vectors of groups of sentences as `elmo embed` writes them, computed here or in workers."""
-
 import signal
 from dataclasses import dataclass
 from functools import partial
@@ -23,7 +21,7 @@ _NOT_KEYS = {".": "\u2024", "__metadata__": "\uff3f_metadata__"}
 
 @dataclass(frozen=True)
 class DumpOptions:
-    """The settings of `dump_embeddings`, or a `ConfigurationError` for wrong ones."""
+    """The settings of `dump_embeddings`. Raises `ConfigurationError` for wrong ones."""
 
     #: `all`, `top` for the last layer only, or `average` for the mean of all.
     layers: str = "all"
@@ -64,7 +62,7 @@ Embedded = Tuple[SentenceGroup, List[EmbeddedSentence]]
 
 @dataclass(frozen=True)
 class SentenceVectors(Dataset):
-    """Computes the vectors of a group: what the workers do."""
+    """Computes the vectors of a group, in this process or a worker."""
 
     bilm: Bilm
     options: DumpOptions
@@ -91,7 +89,7 @@ class SentenceVectors(Dataset):
 def compute_vectors(
     vectors: SentenceVectors, groups: Iterator[SentenceGroup], num_workers: int
 ) -> Iterator[Embedded]:
-    """Yields each group with its sentences, in the order of the groups."""
+    """Yields each group with its embedded sentences, in order."""
     loader: DataLoader = DataLoader(
         vectors,
         batch_size=None,
@@ -116,16 +114,15 @@ def compute_vectors(
 
 
 def dataset_name(line_number: int, words: Sequence[str], options: DumpOptions) -> str:
-    """The dataset name for a line, numbered from 1; empty if the line is not written."""
+    """The name of a line's dataset (lines count from 1); empty if the line is not written."""
     return sentence_name(words) if options.sentence_keys else str(line_number - 1)
 
 
 def sentence_name(words: Sequence[str]) -> str:
     """
-    The name of a sentence's dataset if sentences are keys: its words joined by one space. Some
-    names are not possible: `/` is replaced by `∕` (U+2215), NUL by `␀` (U+2400), a sentence that is
-    only a full stop by `․` (U+2024), and the first character of `__metadata__` by U+FF3F. Empty for
-    a sentence without words.
+    A sentence as a key: its words joined by one space; empty without words. Impossible keys are
+    changed: `/` becomes `∕` (U+2215), NUL `␀` (U+2400), a lone full stop `․` (U+2024), and the
+    first character of `__metadata__` U+FF3F.
     """
     key = " ".join(words).translate(_NOT_IN_KEYS)
     return _NOT_KEYS.get(key, key)

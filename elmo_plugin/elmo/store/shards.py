@@ -1,5 +1,3 @@
-"""Writes the layers of a biLM over many texts, each into a file of its own."""
-
 import os
 import pickle
 from functools import lru_cache, partial
@@ -26,8 +24,8 @@ _Outcomes = Iterator[Tuple[_Path, Outcome]]
 
 def shard_outputs(texts: Sequence[_Path], folder: _Path) -> Dict[_Path, Path]:
     """
-    The file of each text: its name in `folder`, without `.gz` and with the suffix of the format for
-    which the suffix of `folder` stands. Raises `ConfigurationError` if two texts have the same.
+    Maps each text to its output: its name in `folder`, without `.gz` and with the suffix of the
+    format that the suffix of `folder` names. Raises `ConfigurationError` if two outputs are equal.
     """
     texts_of: Dict[Path, _Path] = {}
     folder = expanded(folder)
@@ -49,8 +47,8 @@ def dump_shards(
     num_workers: int = 0,
 ) -> _Outcomes:
     """
-    Writes the file of each text, see `dump_embeddings`, one after the other; yields each text with
-    its outcome. Finished files are not written again, unless `force` is set.
+    Writes each text with `dump_embeddings`, in order, and yields it with its outcome. Finished
+    files are not written again, unless `force` is set.
     """
     for text, output in outputs.items():
         yield text, _outcome(lambda: bilm, text, output, options, force, num_workers)
@@ -65,11 +63,10 @@ def dump_shards_with_ray(
     num_cpus: float = 1,
 ) -> _Outcomes:
     """
-    Does what `dump_shards` does with a Ray task for each text, see `run_with_ray`. All machines of
-    a cluster need the texts, files of the biLM and the folder of the outputs at the same paths.
-    Only paths and settings are sent, and `load`, which is called once in each worker. A task whose
-    worker dies is started again, and continues after the lines that are done. So does the next
-    call, if this process is killed.
+    Does what `dump_shards` does, with one Ray task per text (see `run_with_ray`). All machines of a
+    cluster need the texts, the files of the biLM and the output folder at the same paths. Only
+    paths, settings and `load` are sent; each worker calls `load` once. If a worker dies, its task
+    starts again after the lines that are done. So does the next call if this process is killed.
     """
     texts = list(outputs)
     settings = (options, force, max(1, int(num_cpus)))
@@ -94,7 +91,7 @@ def _outcome(
         return dump_embeddings(bilm, text, output, options, force, num_workers=num_workers)
 
     try:
-        # Whether the file is finished is asked again after each wait.
+        # After each wait, `dump` checks again whether the file is finished.
         return wait_for_lock(dump, timeout)
     # A text that is not UTF-8 raises `ValueError`.
     except (ConfigurationError, OSError, ValueError) as error:
