@@ -37,33 +37,29 @@ def load_archive(
     every_instance: bool = False,
 ) -> Archive:
     """
-    AllenNLP's `load_archive` for untrusted archives: no code in an archive is executed, nothing is
-    written outside of a temporary folder, and damaged archives are refused.
+    AllenNLP's `load_archive` for untrusted archives. It executes no code in an archive, writes only
+    into a temporary folder, and refuses damaged archives.
 
-    Only registered types are constructed: those of AllenNLP, this plugin, and packages that were
+    It constructs only registered types: those of AllenNLP, this plugin, and packages that were
     imported before. They may read files and URLs named in config.json, and ELMo's `cache` writes to
     a folder named there. Archives named there are checked in the same way.
+
+    Raises `ConfigurationError` if the archive does not exist, is damaged, holds no trained model,
+    is inconsistent or not safe to load, or if it does not have a setting in `overrides`.
 
     # Parameters
 
     archive_file : `Union[str, PathLike]`
-        A `model.tar.gz` or the folder of a training run: a local path or a URL, see
-        `local_path`.
-    cuda_device : `int`, optional (default = `-1`)
+        A `model.tar.gz` or the folder of a training run; for paths and URLs see `local_path`.
+    cuda_device : `int`
         Number of the GPU, -1 for the CPU.
-    overrides : `Union[str, Dict[str, Any]]`, optional (default = `""`)
+    overrides : `Union[str, Dict[str, Any]]`
         Overrides of settings of the archive, in AllenNLP's form.
-    weights_file : `Optional[str]`, optional (default = `None`)
+    weights_file : `Optional[str]`
         Weights to load instead of the archive's.
-    every_instance : `bool`, optional (default = `False`)
+    every_instance : `bool`
         Lift the limits of the archive's readers and data loaders (`max_instances`,
         `batches_per_epoch`, `drop_last`) that `overrides` does not set.
-
-    # Raises
-
-    `ConfigurationError`
-        If the archive does not exist, is damaged, holds no trained model, is inconsistent, or is
-        not safe to load, or if `overrides` names settings that it does not have.
     """
     check_for_gpu(cuda_device)
     location = str(archive_file)
@@ -94,8 +90,8 @@ def load_predictor(
     overrides: Union[str, Dict[str, Any]] = "",
 ) -> Predictor:
     """
-    The predictor of an untrusted archive, as `allennlp predict` makes it, with the settings of the
-    archive as its attribute `config`. See `load_archive` for parameters and errors.
+    The predictor of an untrusted archive, as `allennlp predict` makes it. Its attribute `config`
+    has the settings of the archive. For parameters and errors see `load_archive`.
     """
     archive = load_archive(archive_file, cuda_device, overrides)
     predictor: Any = Predictor.from_archive(archive)
@@ -109,9 +105,8 @@ def load_task(
     """
     A trained model that comes with the package, to predict with.
 
-    `name` is a folder in `pretrained/tasks`, which has its model card. See `load_archive` for the
-    other parameters; `overrides` may be `{"model.dtype": "bfloat16"}`. Raises `ConfigurationError`
-    if there is no such model.
+    `name` is a folder in `pretrained/tasks`, which has its model card. For the others see
+    `load_archive`; `overrides` may be `{"model.dtype": "bfloat16"}`.
 
     # Examples
 
@@ -180,10 +175,7 @@ def _read_state_dict(path: Union[str, PathLike], cuda_device: int) -> Dict[str, 
 
 
 def _checked_parts(folder: Path, location: str, weights_file: Optional[str]) -> Dict[str, Any]:
-    """
-    Checks the parts of a trained model and returns its configuration, read as JSON before AllenNLP
-    evaluates it as jsonnet.
-    """
+    """Checks the parts of a trained model. Returns its configuration, read as JSON, not jsonnet."""
     config = read_config(folder, location)
     parts = [part for part in ("dataset_reader", "model") if not isinstance(config.get(part), dict)]
     missing = f"expected {parts[0]!r} in its config.json" if parts else ""

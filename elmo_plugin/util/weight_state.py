@@ -8,11 +8,11 @@ _SAMPLE = 16
 
 class WeightState:
     """
-    The state of weights when something was computed from them, to notice that they have changed.
+    Notices changes of weights since something was computed from them.
 
     PyTorch counts changes in place, but not those through `data`, by a fused optimizer or of
-    tensors made in inference mode. Those are noticed by 256 to 961 elements of each matrix: a
-    moving average or a new set of weights is seen, an assignment to single rows perhaps not.
+    tensors made in inference mode. Comparing 256 to 961 elements of each matrix shows a moving
+    average or a new set of weights, but perhaps not an assignment to single rows.
     """
 
     def __init__(self, weights: Sequence[torch.Tensor]) -> None:

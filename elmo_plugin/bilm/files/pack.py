@@ -37,9 +37,12 @@ def pack(
     int8: bool = False,
 ) -> None:
     """
-    Writes a small archive of a trained model, which is loaded like any other: numbers in half
-    precision, and without the weights of the biLM that comes with the package, which `Elmo`
-    restores. Nothing in the archive is executed.
+    Writes a small archive of a trained model, which is loaded like any other. Numbers have half
+    precision. The biLM that comes with the package is left out, and `Elmo` restores it. Nothing in
+    the archive is executed.
+
+    Raises `ConfigurationError` if the archive cannot be read or has numbers that half precision
+    does not hold, or if `int8` is true and it is no model of the package's tasks.
 
     # Parameters
 
@@ -47,17 +50,11 @@ def pack(
         A `model.tar.gz` or the folder of a training run.
     output : `Union[str, PathLike]`
         The `.tar.gz` to write; its folder is created if needed.
-    num_extra_words : `Optional[int]`, optional (default = `None`)
-        How many words that were not in the training data keep their vectors, the most frequent
-        ones, see `WordVectors`; default: all.
-    int8 : `bool`, optional (default = `False`)
-        Store matrices in int8, with a scale per row. For the models of the package's tasks.
-
-    # Raises
-
-    `ConfigurationError`
-        If the archive cannot be read, has numbers that half precision does not hold, or is to be
-        in 8 bits and of another model.
+    num_extra_words : `Optional[int]`
+        How many words outside the training data keep their vectors, the most frequent ones, see
+        `WordVectors`; by default all.
+    int8 : `bool`
+        Store matrices in int8, with a scale per row.
     """
     with unpacked(archive) as folder, tempfile.TemporaryDirectory() as packed_folder:
         model = TrainedModel.read(folder, str(archive))
@@ -136,10 +133,7 @@ def _without_shipped_bilm(
 
 
 def _check_task(config: Dict[str, Any], location: str) -> None:
-    """
-    Only a `TaskModel` reads matrices in 8 bits. It is known by its settings, because `elmo pack`
-    needs no AllenNLP.
-    """
+    """Only a `TaskModel`, known by its settings without AllenNLP, reads matrices in 8 bits."""
     model = config.get("model", {})
     name = str(model.get("type"))
     if not name.startswith("elmo-") or "text_field_embedder" not in model:
@@ -165,8 +159,8 @@ def _halved(parameters: Dict[str, torch.Tensor], location: str) -> Dict[str, tor
 
 def _portable(config: Any, sources: Set[str]) -> Any:
     """
-    The configuration without the files of the biLMs that are left out and without a cache of
-    layers. The files that only training reads keep their names, but not their folders.
+    The configuration without the files of left-out biLMs and without a cache of layers. Files that
+    only training reads keep their names, but not their folders.
     """
     if isinstance(config, list):
         return [_portable(part, sources) for part in config]
@@ -187,7 +181,7 @@ def _portable(config: Any, sources: Set[str]) -> Any:
 
 
 def _write_tar(folder: Path, output: Union[str, PathLike]) -> None:
-    """Writes an archive whose bytes depend on the names and the content of the files only."""
+    """Writes an archive whose bytes depend only on the names and the content of the files."""
     names = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
     def plain(member: tarfile.TarInfo) -> tarfile.TarInfo:

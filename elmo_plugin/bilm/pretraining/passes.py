@@ -24,9 +24,8 @@ from elmo_plugin.util.errors import ConfigurationError
 
 class BatchBuilder:
     """
-    Converts rows of words into the input of a language model. `softmax_ids` has the target id of
-    each word; others count as `<UNK>`. Only a `bidirectional` builder makes the input
-    of the backward direction.
+    Converts rows of words into the input of a language model. Words that are not in `softmax_ids`
+    have the target `<UNK>`.
     """
 
     def __init__(
@@ -38,9 +37,8 @@ class BatchBuilder:
 
     def build(self, rows: List[Row]) -> Dict[str, Any]:
         """
-        The arguments `characters`, `batch_sizes`, `forward_ids`, `forward_targets`, `backward_ids`
-        and `backward_targets` of `LanguageModel.forward` for the rows of this process, longest
-        first; the last two are `None` unless `bidirectional`.
+        Arguments of `LanguageModel.forward`, except for its streams, for the rows of this process,
+        longest first. `backward_ids` and `backward_targets` are `None` unless `bidirectional`.
         """
         directions = ("forward", "backward") if self._bidirectional else ("forward",)
         sides = [_words(rows, direction) for direction in directions]
@@ -73,22 +71,12 @@ class BatchBuilder:
 
 class TextPass(IterableDataset):
     """
-    The batches of one pass over a text, for one of several processes. Every worker computes the
-    plans of all batches, which is cheap, and builds the tensors of its share.
+    The batches of one pass over a text, for one of several processes.
 
-    # Parameters
-
-    text : `Text`
-    batching : `Union[SentenceBatches, StreamBatches]`
-        How sentences are grouped into batches.
-    builder : `Optional[BatchBuilder]`
-        Not needed for plans.
-    seed : `Optional[str]`, optional (default = `None`)
-        Seed of the order. Default: the order of the text.
-    first : `int`, optional (default = `0`)
-        Number of the first batch to build.
-    process : `Tuple[int, int]`, optional (default = `(0, 1)`)
-        Rank of this process and number of processes.
+    `batching` groups sentences into batches, in the order of the text unless there is a `seed`.
+    `first` is the number of the first batch to build, and `process` the rank and the number of
+    processes. Every worker computes the plans of all batches, which is cheap and needs no
+    `builder`, and builds the tensors of its share.
     """
 
     def __init__(
