@@ -24,9 +24,8 @@ _LOCK = threading.RLock()
 
 def check_config(config: Dict[str, Any], location: str) -> None:
     """
-    Raises `ConfigurationError`, which calls the archive `location`, if a `type` in its
-    configuration is the path of a class, or if a setting names code or allows weight files to
-    execute code.
+    Raises `ConfigurationError`, which names `location`, if a `type` in the config.json of an
+    archive is the path of a class, or if a setting names code or lets weight files execute code.
     """
     for path, value in _settings(config):
         setting = path[-1]
@@ -47,12 +46,12 @@ def check_config(config: Dict[str, Any], location: str) -> None:
 @contextmanager
 def registered_types_only(location: str) -> Iterator[None]:
     """
-    Within this context AllenNLP constructs registered types only. Otherwise it treats a `type` with
-    a dot as the path of a class or function, imports its module and calls it.
+    Within this context AllenNLP constructs registered types only. Otherwise it imports and calls
+    the class or function that a `type` with a dot names.
 
     Files that these types load are not executed either. `torch.load` reads only tensors, whatever
-    its arguments and the environment. Code of a model in transformers, or a missing spaCy model,
-    raises an error.
+    its arguments and the environment. transformers does not run code of models, and missing spaCy
+    models are not installed; both raise an error.
     """
 
     def resolve_registered(cls: Type[Registrable], name: str) -> Any:

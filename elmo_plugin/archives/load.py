@@ -44,22 +44,12 @@ def load_archive(
     imported before. They may read files and URLs named in config.json, and ELMo's `cache` writes to
     a folder named there. Archives named there are checked in the same way.
 
-    Raises `ConfigurationError` if the archive does not exist, is damaged, holds no trained model,
-    is inconsistent or not safe to load, or if it does not have a setting in `overrides`.
-
-    # Parameters
-
-    archive_file : `Union[str, PathLike]`
-        A `model.tar.gz` or the folder of a training run; for paths and URLs see `local_path`.
-    cuda_device : `int`
-        Number of the GPU, -1 for the CPU.
-    overrides : `Union[str, Dict[str, Any]]`
-        Overrides of settings of the archive, in AllenNLP's form.
-    weights_file : `Optional[str]`
-        Weights to load instead of the archive's.
-    every_instance : `bool`
-        Lift the limits of the archive's readers and data loaders (`max_instances`,
-        `batches_per_epoch`, `drop_last`) that `overrides` does not set.
+    `archive_file` is a `model.tar.gz` or the folder of a training run, a local path or a URL (see
+    `local_path`). `every_instance` lifts the limits of its readers and data loaders
+    (`max_instances`, `batches_per_epoch`, `drop_last`) that `overrides` does not set. The other
+    parameters are AllenNLP's. Raises `ConfigurationError` if the archive does not exist, is
+    damaged, holds no trained model, is inconsistent or not safe to load, or lacks a setting in
+    `overrides`.
     """
     check_for_gpu(cuda_device)
     location = str(archive_file)
@@ -90,8 +80,7 @@ def load_predictor(
     overrides: Union[str, Dict[str, Any]] = "",
 ) -> Predictor:
     """
-    The predictor of an untrusted archive, as `allennlp predict` makes it. Its attribute `config`
-    has the settings of the archive. For parameters and errors see `load_archive`.
+    The predictor of an untrusted archive, see `load_archive`. It has the settings as `config`.
     """
     archive = load_archive(archive_file, cuda_device, overrides)
     predictor: Any = Predictor.from_archive(archive)
@@ -103,10 +92,9 @@ def load_task(
     name: str, cuda_device: int = -1, overrides: Union[str, Dict[str, Any]] = ""
 ) -> Predictor:
     """
-    A trained model that comes with the package, to predict with.
-
-    `name` is a folder in `pretrained/tasks`, which has its model card. For the others see
-    `load_archive`; `overrides` may be `{"model.dtype": "bfloat16"}`.
+    A trained model that comes with the package, to predict with. `name` is a folder in
+    `pretrained/tasks`, which has its model card. `overrides` may be `{"model.dtype": "bfloat16"}`;
+    for parameters see `load_archive`.
 
     # Examples
 

@@ -16,9 +16,9 @@ class BidirectionalLstm(torch.nn.Module):
     """
     The recurrent layers of a biLM (section 3.1), one stack for each direction.
 
-    Each layer is an LSTM with a clipped cell state and a clipped projection, like TensorFlow's
-    `LSTMCell` in bilm-tf. As there, the 1 added to the bias of the forget gate is not part of the
-    parameter, so weight files are written back bit for bit.
+    An LSTM's cell state and projection are clipped, as by TensorFlow's `LSTMCell` in bilm-tf. Like
+    there, the 1 added to the bias of the forget gate is not in the parameter, so weight files are
+    written back bit for bit.
     """
 
     def __init__(self, options: BilmOptions) -> None:
@@ -41,8 +41,7 @@ class BidirectionalLstm(torch.nn.Module):
 
         `tokens` is the token layer, shape `(batch_size, num_tokens, token_dim)`. The layers have
         shape `(n_layers, batch_size, num_tokens, num_directions * output_dim)` and are 0 at
-        padding. `state` is the initial state of each layer, zeros by default, in the order of the
-        batch.
+        padding. States are in the order of the batch; initial states are zeros by default.
         """
         batch_size, num_tokens, _ = tokens.size()
         tokens = tokens.flatten(0, 1)
@@ -74,13 +73,12 @@ class BidirectionalLstm(torch.nn.Module):
         dropout: Callable[[torch.Tensor], torch.Tensor] = lambda inputs: inputs,
     ) -> Tuple[List[torch.Tensor], List[RecurrentState]]:
         """
-        Runs `forward_layers` or `backward_layers`, and returns the output and final state of each.
+        Runs one of `stacks`, and returns the output and the final state of each layer.
 
-        `inputs` are tokens in packed order for this direction, shape `(num_packed, token_dim)`;
-        outputs have shape `(num_packed, output_dim)`. `batch_sizes` is the number of sentences at
-        each step. States have the longest sentence first, and are zeros by default. `dropout` is
-        applied to the input of each layer. The skip connection adds the input after dropout, as in
-        bilm-tf.
+        `inputs` are tokens in packed order, shape `(num_packed, token_dim)`; outputs have shape
+        `(num_packed, output_dim)`. `batch_sizes` is the number of sentences at each step. States,
+        initially zeros by default, have the longest sentence first. `dropout` is applied to the
+        input of each layer before the skip connection adds that input, as in bilm-tf.
         """
         outputs: List[torch.Tensor] = []
         finals: List[RecurrentState] = []

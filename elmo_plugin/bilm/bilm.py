@@ -35,8 +35,7 @@ class BilmOutput(NamedTuple):
 
 class Bilm(torch.nn.Module):
     """
-    The bidirectional language model of Peters et al. (2018), sections 3.1 and 3.4, without its
-    softmax.
+    The biLM of Peters et al. (2018), sections 3.1 and 3.4, without its softmax.
 
     It reads the character ids of a batch of sentences, or word ids if the options have token
     embeddings, and returns one vector per token and layer. If `bidirectional` is false in the
@@ -107,9 +106,9 @@ class Bilm(torch.nn.Module):
         Computes the layers of a batch, two tokens longer: each sentence gets `<S>` and `</S>`.
 
         `character_ids` has shape `(batch_size, num_tokens, max_characters_per_token)`, 0 at
-        padding; the last size is 1 for token embeddings. Raises `ValueError` if the ids have
-        another shape or are too large, or if padding is before a token, and `ConfigurationError` if
-        the token layer and the LSTM layers differ in width.
+        padding; the last size is 1 for token embeddings. Raises `ValueError` for another shape, too
+        large ids or padding before a token, and `ConfigurationError` if token and LSTM layers
+        differ in width.
         """
         self.options.check_widths()
         if torch.is_grad_enabled() and any(p.requires_grad for p in self.parameters()):
@@ -170,10 +169,10 @@ class Bilm(torch.nn.Module):
 
     def to_int8(self) -> "Bilm":
         """
-        Quantises the weights to int8, with a scale for each row of a matrix. They need a quarter of
-        the memory and cannot be trained any more; layers change by about 1 %. It is faster than
-        float32 at the published size on a CPU with VNNI, most of all with single sentences, but
-        bfloat16 is as fast or faster (`benchmarks/embed.py`).
+        Quantises the weights to int8, with a scale per row. They need a quarter of the memory and
+        cannot be trained any more; layers change by about 1 %. On a CPU with VNNI this is faster
+        than float32 at the published size, but bfloat16 is as fast or faster
+        (`benchmarks/embed.py`).
         """
         convolutions = getattr(self.character_encoder, "convolutions", None)
         for parent in list(self.modules()):

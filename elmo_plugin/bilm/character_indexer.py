@@ -21,10 +21,8 @@ class _Ids(numpy.ndarray):
 @TokenIndexer.register("elmo-characters")
 class CharacterIndexer(ELMoTokenCharactersIndexer):
     """
-    Converts tokens to the character ids of a biLM, or to word ids for token embeddings.
-
-    It computes the ids of AllenNLP's `elmo_characters` faster, and is a subclass of that indexer
-    because Hotflip accepts no other.
+    Converts tokens to the character ids of a biLM, or to word ids for token embeddings. It is a
+    faster `elmo_characters`, and a subclass of it because Hotflip accepts no other indexer.
 
     # Parameters
 

@@ -21,10 +21,9 @@ _MAX_CACHED = 100_000
 @dataclass
 class CharacterMap:
     """
-    Converts words to character ids, like bilm-tf's `UnicodeCharsVocabulary`.
-
-    The ids of a word are begin of word, its characters (cut to fit), end of word, padding. `<S>`
-    and `</S>` are words of one special character. The id 0 pads sentences and is not in any word.
+    Converts words to character ids, like bilm-tf's `UnicodeCharsVocabulary`: begin of word,
+    characters (cut to fit), end of word, padding. `<S>` and `</S>` are words of one special
+    character. The id 0 pads sentences and is not in any word.
     """
 
     #: Ids per word, including begin and end of word.
@@ -110,11 +109,9 @@ class CharacterMap:
 
 class WordMap(CharacterMap):
     """
-    Converts words to ids for token embeddings.
-
-    A word has one id in place of its character ids, so that the same code handles both. The id of
-    `words[i]` is `i + 1`; its embedding is row `i` of the weight file. Other words have the id of
-    `<UNK>`, which must be in `words`.
+    Converts words to ids for token embeddings. A word has one id in place of its character ids, so
+    that the same code handles both. The id of `words[i]` is `i + 1`; its embedding is row `i` of
+    the weight file. Other words have the id of `<UNK>`, which must be in `words`.
     """
 
     def __init__(self, words: Sequence[str]) -> None:

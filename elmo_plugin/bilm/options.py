@@ -141,9 +141,7 @@ class BilmOptions:
 
     @classmethod
     def from_dict(cls, source: Dict[str, Any], location: str = "biLM options") -> "BilmOptions":
-        """
-        Reads the content of an options file, which each `ConfigurationError` calls `location`.
-        """
+        """Reads the content of an options file. Its `ConfigurationError` begins with `location`."""
         cnn, words = None, None
         if isinstance(source, dict) and source.get("char_cnn") is not None:
             cnn = read_part(CharacterCnnOptions, source, "char_cnn", location)

@@ -26,11 +26,9 @@ class _TokenLayer(torch.nn.Module):
 
 class CharacterEncoder(_TokenLayer):
     """
-    Computes the token layer of a biLM from characters (section 3.4 of the ELMo paper).
-
-    It takes the maximum over positions of convolutions over character embeddings. An activation,
-    highway layers ([Kim et al. 2016](https://arxiv.org/abs/1508.06615)) and an optional projection
-    follow.
+    Computes the token layer of a biLM from characters (section 3.4 of the ELMo paper):
+    convolutions, maximum over positions, activation, highway layers ([Kim et al.
+    2016](https://arxiv.org/abs/1508.06615)) and, if the options have one, a projection.
 
     Windows of padding give the same result, so only one per word is computed, not up to fifty. For
     this, words are sorted by length; words of similar length share a product. On a GPU with Triton,
@@ -99,9 +97,7 @@ class CharacterEncoder(_TokenLayer):
         return features if self.projection is None else self.projection(features)
 
     def _convolve(self, character_ids: torch.Tensor, num_characters: int) -> torch.Tensor:
-        """
-        The features, shape `(num_words, num_filters)`, of words of at most `num_characters` ids.
-        """
+        """Features of words with at most `num_characters` ids: shape `(num_words, num_filters)`."""
         num_words = len(character_ids)
         # The widest filter needs one window that contains only padding.
         widest = min(self._max_characters, num_characters + max(self._widths))
@@ -208,10 +204,7 @@ def _reset_linear(layer: torch.nn.Linear) -> None:
 
 
 def _groups(num_characters: List[int]) -> List[Tuple[int, int, int]]:
-    """
-    Divides words sorted by length into groups `(first, last, longest)` of similar length, which
-    have at most `tuning.MAX_WINDOWS` windows unless it is a single word.
-    """
+    """Groups `(first, last, longest)` of similar length. The words are sorted by length."""
     groups: List[Tuple[int, int, int]] = []
     first = 0
     for last in range(1, len(num_characters) + 1):

@@ -49,9 +49,8 @@ def choose_words(counts: WordCounts, size: Optional[int] = None, min_count: int 
     The words to predict: `<S>`, `</S>`, `<UNK>`, then the others by descending count, and in
     alphabetical order if the counts are equal.
 
-    Words that occur less than `min_count` times are left out, and words beyond `size`, the first
+    It leaves out words that occur less than `min_count` times, and words beyond `size`, the first
     three included. `<UNK>` has the sum of their counts, `<S>` and `</S>` the number of sentences.
-    Raises `ConfigurationError` if `size` or `min_count` is impossible.
     """
     given = Counter({BEGIN_SENTENCE: counts.num_sentences, END_SENTENCE: counts.num_sentences})
     # The text itself may contain these words.
@@ -86,8 +85,7 @@ def read_vocabulary(
     """
     Reads a file of `write_vocabulary` or of bilm-tf (words without counts), plain or gzip. `size`
     and `min_count` leave out words at its end, as in `choose_words`. Raises `ConfigurationError` if
-    the file does not exist, does not begin with `<S>`, `</S>` and `<UNK>`, has no other word or a
-    word twice, is not in descending order of the counts, or has no counts for `min_count`.
+    the file does not exist, lacks words or counts, or if a word is twice or out of order.
     """
     entries: Dict[str, Optional[int]] = {}
     try:
@@ -129,9 +127,7 @@ def words_beside(options_file: Union[str, os.PathLike]) -> List[str]:
 
 
 def read_predicted_words(folder: Path) -> Tuple[Optional[List[str]], Optional[List[int]]]:
-    """
-    The words that a trained model predicts, and their counts; `None` for what it does not have.
-    """
+    """The words that a trained model predicts, and their counts; `None` for what is unknown."""
     words, entries = (_lines(folder, name) for name in (SOFTMAX_NAMESPACE, COUNTS_NAMESPACE))
     if words is None or entries is None:
         return words, None

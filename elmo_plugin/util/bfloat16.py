@@ -33,9 +33,8 @@ def bfloat16_if_fast(device: torch.device) -> torch.dtype:
 
 def autocast_bfloat16(device: torch.device, enabled: bool = True) -> torch.autocast:
     """
-    `torch.autocast` with products in bfloat16. On a CPU without instructions for it they stay in
-    float32, which is faster there, and the first call logs a warning. If not `enabled`, products
-    are in float32, also within another `torch.autocast`.
+    `torch.autocast` to bfloat16, or to float32 if not `enabled`, or on a CPU without instructions
+    for bfloat16, where float32 is faster; there the first call logs a warning.
     """
     if enabled and not _is_fast(device):
         _warn("Models and training runs for which it is set compute in float32, which is faster.")

@@ -31,12 +31,11 @@ def cache_folder() -> Optional[Path]:
 
 def local_path(path: Union[str, PathLike]) -> str:
     """
-    The local path of a file or folder, which may begin with `~` or `file://`, or be a URL.
-
-    A URL may be any that the library `cached_path` reads (`https://`, `s3://`, `gs://`, `hf://` …).
-    It is downloaded once, into AllenNLP's cache folder. `https://host/archive.zip!folder/file` is a
-    member of an archive. Raises `FileNotFoundError` if there is no such file or a server does not
-    allow reading it, and `ImportError` if `cached_path` is needed but not installed.
+    The local path of a file or folder, which may begin with `~` or `file://`, or be a URL that the
+    library `cached_path` reads (`https://`, `s3://`, `gs://`, `hf://` …). It is downloaded once,
+    into AllenNLP's cache folder. `https://host/archive.zip!folder/file` is a member of an archive.
+    Raises `FileNotFoundError` if there is no such file or a server does not allow reading it, and
+    `ImportError` if `cached_path` is needed but not installed.
     """
     path = os.fspath(path)
     if "://" in path and not path.startswith("file://"):

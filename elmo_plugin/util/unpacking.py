@@ -23,8 +23,7 @@ def unpack(path: Union[str, PathLike], folder: Union[str, PathLike], location: s
     """
     Unpacks a tar file, compressed or not, into an empty folder, and verifies its checksum. Writes
     nothing outside of the folder. Raises `ConfigurationError`, which calls the file `location`, if
-    it cannot be read, is damaged, contains links, devices or a path outside of the folder, or needs
-    more space than the disk has.
+    it is damaged, contains links, devices or a path outside of the folder, or if the disk is full.
     """
     try:
         with tarfile.open(path) as archive:
@@ -78,7 +77,7 @@ def unpacked(archive: Union[str, PathLike]) -> Iterator[Path]:
 
 def read_config(folder: Path, location: str) -> Dict[str, Any]:
     """
-    The `config.json` of a trained model, `{}` if there is none; `ConfigurationError` if damaged.
+    The `config.json` of a trained model, `{}` if there is none. `ConfigurationError` if damaged.
     """
     path = folder / "config.json"
     try:

@@ -8,11 +8,10 @@ _SAMPLE = 16
 
 class WeightState:
     """
-    Notices changes of weights since something was computed from them.
-
-    PyTorch counts changes in place, but not those through `data`, by a fused optimizer or of
-    tensors made in inference mode. Comparing 256 to 961 elements of each matrix shows a moving
-    average or a new set of weights, but perhaps not an assignment to single rows.
+    Notices that weights have changed since something was computed from them. PyTorch counts changes
+    in place, but not those through `data`, by a fused optimizer or of tensors made in inference
+    mode. Comparing 256 to 961 elements of each matrix shows a moving average or a new set of
+    weights, but perhaps not an assignment to single rows.
     """
 
     def __init__(self, weights: Sequence[torch.Tensor]) -> None:

@@ -21,10 +21,7 @@ _STATES: ContextVar[Optional[Dict[str, Dict[str, Any]]]] = ContextVar("_STATES",
 
 
 def find_weights(folder: Union[str, PathLike], training: bool = True) -> Optional[Path]:
-    """
-    The weights of a trained model: `weights.th` in an unpacked archive, or `best.th` in the folder
-    of a training run if `training` is true.
-    """
+    """`weights.th` of an unpacked archive, else `best.th` of a training run if `training`."""
     names = (_OF_ARCHIVE, _OF_TRAINING) if training else (_OF_ARCHIVE,)
     return next((Path(folder, name) for name in names if Path(folder, name).is_file()), None)
 
@@ -33,9 +30,8 @@ def stored_weights(
     folder: Optional[Union[str, PathLike]], *files: Union[str, PathLike]
 ) -> Optional[Path]:
     """
-    The weights that AllenNLP is about to load into a model, from its `serialization_dir`, if any.
-
-    A run that has `best.th` but no checkpoint starts again, so `best.th` counts only if one of
+    The weights that AllenNLP is about to load into a model, from its `serialization_dir`, if any. A
+    run that has `best.th` but no checkpoint starts again, so `best.th` counts only if one of
     `files`, from which the model was built, no longer exists. A URL counts as existing.
     """
     if folder is None:
@@ -53,9 +49,7 @@ def stored_state(
 
 @contextmanager
 def each_state_once() -> Iterator[None]:
-    """
-    In this context `read_state` reads a file once: parts of a model take settings from its weights.
-    """
+    """`read_state` reads a file once: parts of a model take settings from its weights."""
     token = _STATES.set({})
     try:
         yield
@@ -65,8 +59,7 @@ def each_state_once() -> Iterator[None]:
 
 def read_trained_state(folder: Union[str, PathLike], location: str) -> Dict[str, Any]:
     """
-    The state dict of a trained model, see `find_weights` and `read_state`. Raises
-    `ConfigurationError`, which calls the model `location`, if there is none.
+    The state dict of a trained model. A `ConfigurationError` if there is none names `location`.
     """
     weights = find_weights(folder)
     if weights is None:
@@ -79,8 +72,8 @@ def read_trained_state(folder: Union[str, PathLike], location: str) -> Dict[str,
 
 def read_state(path: Union[str, PathLike], location: str, check: bool = True) -> Dict[str, Any]:
     """
-    Reads a state dict from a local file, which messages call `location`. Beside tensors it may hold
-    numbers, strings and containers of them.
+    Reads a state dict of tensors, numbers, strings and containers of these from a local file, which
+    messages call `location`.
 
     `check` compares the checksums, which `torch.load` does not, at the cost of reading the whole
     file. Tensors are memory-mapped if the format allows it, except the first file's within

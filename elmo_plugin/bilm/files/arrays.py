@@ -29,10 +29,9 @@ def read_arrays(
 ) -> Dict[str, numpy.ndarray]:
     """
     Reads arrays in float32 from an HDF5 or safetensors file, see `local_path`. `choose` gets the
-    shape of each array in the file and returns the names to read.
-
-    Raises `FileNotFoundError` if there is no such file. Raises `ConfigurationError` if it is
-    damaged, or an array is not of float16, float32 or float64, or not finite in float32.
+    shapes in the file and returns the names to read. Raises `FileNotFoundError`, or
+    `ConfigurationError` if the file is damaged, or an array is not of float16, float32 or float64,
+    or not finite in float32.
     """
     path = local_path(file)
     if os.path.isdir(path):
@@ -134,11 +133,9 @@ def _as_float32(stored: _StoredArray, expected: str) -> numpy.ndarray:
 
 def write_arrays(arrays: Dict[str, numpy.ndarray], file: Union[str, PathLike], dtype: str) -> None:
     """
-    Writes arrays as safetensors if the suffix is `.safetensors`, and else as HDF5.
-
-    `dtype` is `float32`, or `float16` for half the size. Needs memory for a second copy. Raises
-    `ValueError` for another `dtype` or a number that is not finite in it, and `OSError` if the file
-    cannot be written.
+    Writes arrays as safetensors if the suffix is `.safetensors`, and else as HDF5. Needs memory for
+    a second copy. Raises `ValueError` if `dtype` is not in `WRITABLE_DTYPES`, or a number is not
+    finite in it, and `OSError` if the file cannot be written.
     """
     if dtype not in WRITABLE_DTYPES:
         raise ValueError(f"Expected `dtype` to be float32 or float16, found {dtype!r}.")

@@ -55,19 +55,14 @@ def from_pretrained(
     **settings: Any,
 ) -> Bilm:
     """
-    Loads a biLM from a folder or from the Hugging Face Hub. Raises `ConfigurationError` if there is
-    no such folder or repository, or if a file is missing, damaged or does not fit.
+    Loads a biLM from the folder `name`, or from a repository of that name on the Hugging Face Hub,
+    which needs the package huggingface_hub.
 
-    # Parameters
-
-    name : `Union[str, PathLike]`
-        A folder, or a repository on the Hub, which needs the package huggingface_hub. It holds
-        `config.json` and `model.safetensors`, or `options.json` and `weights.hdf5`; with token
-        embeddings also `vocabulary.txt`.
-    revision, token : `Optional[str]`
-        Branch, tag or commit of the repository, and the access token for a private one.
-    **settings : `Any`
-        Other arguments of the constructor, such as `warm_up`.
+    The folder holds `config.json` and `model.safetensors`, or `options.json` and `weights.hdf5`;
+    with token embeddings also `vocabulary.txt`. `revision` is a branch, tag or commit of the
+    repository, `token` the access token for a private one. `settings` are other arguments of the
+    constructor, such as `warm_up`. Raises `ConfigurationError` if there is no such folder or
+    repository, or if a file is missing, damaged or does not fit.
     """
     folder = Path(os.path.expanduser(name))
     if not folder.is_dir():
@@ -145,13 +140,13 @@ def save_bilm(
     force: bool = False,
 ) -> List[Path]:
     """
-    Writes a biLM in the layout of the published ones and returns the files: `options.json` and
-    `weights.hdf5`, with a softmax also `softmax.hdf5`, with a softmax or token embeddings also
-    `vocabulary.txt`. No file appears before all of them are complete.
+    Writes `options.json` and `weights.hdf5` as published biLMs have them, and returns the files. A
+    `softmax` adds `softmax.hdf5`, and it or token embeddings add `vocabulary.txt`. No file appears
+    before all of them are complete.
 
-    `force` replaces these files, a softmax included; other files in the folder are kept. For
-    `dtype` see `save_weights`, also for errors. Raises `ConfigurationError` if one of the files
-    exists and `force` is false, or if the softmax does not fit.
+    `force` replaces all these files, and keeps others in the folder. For `dtype` and its errors see
+    `save_weights`. Raises `ConfigurationError` if one of the files exists and `force` is false, or
+    if the softmax does not fit.
     """
     folder = expanded(folder)
     check_export_folder(folder, force)

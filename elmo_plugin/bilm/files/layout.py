@@ -1,8 +1,7 @@
 """
-The weights of a biLM in bilm-tf's layout, in HDF5 or safetensors.
-
-The table `_tensors` gives the parameters behind each tensor of a file, as views. Reading fills the
-views and writing joins them, so a file that is read and written again is the same bit for bit.
+The weights of a biLM in bilm-tf's layout, in HDF5 or safetensors. `_tensors` describes each tensor
+as views of parameters, which reading fills and writing joins. So a file that is read and written
+again is the same bit for bit.
 """
 
 import re
@@ -39,9 +38,8 @@ def read_weights(
     options: BilmOptions, weight_file: Union[str, PathLike]
 ) -> Dict[str, torch.Tensor]:
     """
-    The parameters of a biLM from a file of arrays, see `read_arrays`. Raises `ConfigurationError`
-    if the file is missing or damaged, or if the name or the shape of a tensor, checked before any
-    is read, does not fit the options.
+    The parameters of a biLM from a file of arrays. Raises `ConfigurationError` if it is missing,
+    damaged, or does not fit the options. All shapes are checked before an array is read.
     """
     # On the meta device a model has shapes but takes no memory, whatever the options say.
     with torch.device("meta"), _NoInitialisation():
@@ -222,9 +220,9 @@ def _problems(
 
 def _is_left_out(name: str, options: BilmOptions, stored: Collection[str]) -> bool:
     """
-    True for a projection that the file may leave out, because it does not change the width. bilm-tf
-    leaves out all of them or none, and they are read as the identity. Hidden states of an LSTM lie
-    between -1 and 1, so only a `proj_clip` below 1 would change them.
+    True for a projection that does not change the width and is not in the file: bilm-tf leaves out
+    all or none. They are read as the identity. This is exact because hidden states lie between -1
+    and 1, unless `proj_clip` is below 1.
     """
     cnn, lstm = options.char_cnn, options.lstm
     if cnn is not None and name.startswith("CNN_proj/"):

@@ -33,18 +33,18 @@ def load_bilm(
     # Parameters
 
     options_file, weight_file : `Optional[Union[str, PathLike]]`
-        Local paths or URLs, see `local_path`. Default: the environment variables `ELMO_OPTIONS` and
-        `ELMO_WEIGHTS`, or the biLM that comes with the project. `weight_file` may also be a trained
-        model, see `load_weights`.
+        Local paths or URLs, see `local_path`. Default: `ELMO_OPTIONS` and `ELMO_WEIGHTS` in the
+        environment, or the biLM of the package. A trained model also has weights, see
+        `load_weights`.
     stateful, warm_up : `bool`
         See `Bilm`.
     dtype : `str`
-        `float32`, `int8` (see `Bilm.to_int8`) or `bfloat16`: about twice as fast at the published
+        `float32`, `int8` (see `Bilm.to_int8`), or `bfloat16`: about twice as fast at the published
         size if the processor has instructions for it, and else slower, with a warning. Layers in
         bfloat16 differ by less than 1 % from float32.
     serialization_dir : `Optional[str]`
-        The folder into which AllenNLP has unpacked an archive. The options are read from the
-        weights there, which AllenNLP loads afterwards; the two files are not needed.
+        The folder into which AllenNLP has unpacked an archive. The options are read from its
+        weights, which AllenNLP loads afterwards. The two files are not needed.
     """
     check_one_of(COMPUTE_DTYPES, dtype=dtype)
     # For the default biLM, whose path differs between machines, an archive stores an empty path.
@@ -73,10 +73,7 @@ def build(
     cls: Type[Bilm] = Bilm,
     **settings: Any,
 ) -> Bilm:
-    """
-    A biLM in evaluation mode with the weights of a file, see `load_weights`. Without one, AllenNLP
-    loads the weights afterwards. `settings` are other arguments of `Bilm`.
-    """
+    """A biLM in evaluation mode. Without `weight_file`, AllenNLP loads the weights afterwards."""
     # Read before the model is built: wrong options could need any amount of memory.
     parameters = None if weight_file is None else read_parameters(options, weight_file)
     bilm = cls(options, **settings)
@@ -87,10 +84,10 @@ def build(
 
 def load_weights(bilm: Bilm, weight_file: Union[str, PathLike]) -> None:
     """
-    Loads the weights of a biLM from HDF5, safetensors, or any trained AllenNLP model that contains
-    one biLM, as `model.tar.gz` or serialization directory. For paths and URLs see `local_path`.
-    Nothing in the file is executed. Raises `ConfigurationError` if it is missing, damaged, does not
-    fit the options, or has numbers that are not finite.
+    Loads the weights of a biLM from HDF5, safetensors, or a trained AllenNLP model that contains
+    one biLM (a `model.tar.gz` or serialization directory), at a path or URL. Nothing in it is
+    executed. Raises `ConfigurationError` if it is missing, damaged, not finite, or does not fit the
+    options.
     """
     parameters = read_parameters(bilm.options, weight_file)
     bilm.load_state_dict({STORED_OPTIONS: bilm.options_json, **parameters})
@@ -108,10 +105,7 @@ def read_parameters(
 def read_options(
     options_file: Optional[Union[str, PathLike]] = None, serialization_dir: Optional[str] = None
 ) -> BilmOptions:
-    """
-    The options of a biLM, from its file (default `ELMO_OPTIONS`) or from an unpacked archive of a
-    model that contains it. For errors see `BilmOptions.from_file`.
-    """
+    """The options of a biLM: in an unpacked archive, or in a file, by default `ELMO_OPTIONS`."""
     source = "" if options_file is None else str(options_file)
     options_file = setting("ELMO_OPTIONS") if options_file is None else options_file
     archived = _archived_options([options_file], serialization_dir, source)
@@ -124,7 +118,7 @@ def given_options(
     serialization_dir: Optional[str],
     location: str,
 ) -> BilmOptions:
-    """`options`, the content of a file, or else `read_options`. `location` has both as settings."""
+    """`options` (the content of a file) or else `read_options`. `location` has the settings."""
     if options is None:
         return read_options(options_file, serialization_dir)
     if options_file is not None:
@@ -137,9 +131,7 @@ def given_options(
 def _archived_options(
     files: List[Union[str, PathLike]], serialization_dir: Optional[str], source: str
 ) -> Optional[BilmOptions]:
-    """
-    The options stored in the weights of a trained model, if any: `files` may have changed since.
-    """
+    """The options stored in an archive, if any; `files` may have changed since it was written."""
     parameters = stored_state(serialization_dir, *files) or {}
     for stored in stored_options_by_prefix(parameters).values():
         if stored["options_file"] == source:

@@ -37,24 +37,14 @@ def pack(
     int8: bool = False,
 ) -> None:
     """
-    Writes a small archive of a trained model, which is loaded like any other. Numbers have half
-    precision. The biLM that comes with the package is left out, and `Elmo` restores it. Nothing in
-    the archive is executed.
+    Writes a small archive of a trained model, which is loaded like any other. Nothing in the given
+    archive, a `model.tar.gz` or the folder of a training run, is executed.
 
-    Raises `ConfigurationError` if the archive cannot be read or has numbers that half precision
-    does not hold, or if `int8` is true and it is no model of the package's tasks.
-
-    # Parameters
-
-    archive : `Union[str, PathLike]`
-        A `model.tar.gz` or the folder of a training run.
-    output : `Union[str, PathLike]`
-        The `.tar.gz` to write; its folder is created if needed.
-    num_extra_words : `Optional[int]`
-        How many words outside the training data keep their vectors, the most frequent ones, see
-        `WordVectors`; by default all.
-    int8 : `bool`
-        Store matrices in int8, with a scale per row.
+    Numbers have half precision. `int8`, for models of the package's tasks, stores matrices in int8
+    with a scale per row. The biLM that comes with the package is left out, and `Elmo` restores it.
+    `num_extra_words` words outside the training data, the most frequent ones, keep their vectors,
+    by default all (see `WordVectors`). Raises `ConfigurationError` if the archive cannot be read,
+    has numbers that half precision does not hold, or is no task's model for `int8`.
     """
     with unpacked(archive) as folder, tempfile.TemporaryDirectory() as packed_folder:
         model = TrainedModel.read(folder, str(archive))
@@ -158,10 +148,7 @@ def _halved(parameters: Dict[str, torch.Tensor], location: str) -> Dict[str, tor
 
 
 def _portable(config: Any, sources: Set[str]) -> Any:
-    """
-    The configuration without the files of left-out biLMs and without a cache of layers. Files that
-    only training reads keep their names, but not their folders.
-    """
+    """Leaves out files of biLMs and the cache of layers. Files for training lose their folders."""
     if isinstance(config, list):
         return [_portable(part, sources) for part in config]
     if not isinstance(config, dict):

@@ -60,13 +60,10 @@ def find_softmax(
     vocabulary_file: Optional[Union[str, PathLike]] = None,
 ) -> Optional[SoftmaxWeights]:
     """
-    The softmax in the same file or trained model as a biLM, or in `softmax.hdf5` beside it; `None`
-    if there is none.
-
-    `weight_file` may also be a `softmax.hdf5`. Words of a softmax in a file are read from
+    The softmax in the same file or trained model as a biLM, or in `softmax.hdf5` beside it, which
+    `weight_file` may also be; `None` if there is none. Words of a softmax in a file are in
     `vocabulary_file`, by default the `vocabulary.txt` beside it. Raises `FileNotFoundError` if
-    there is no `weight_file`, and `ConfigurationError` if a file is damaged or does not fit the
-    options or the other file.
+    there is no `weight_file`, and `ConfigurationError` if a file is damaged or files do not fit.
     """
     if is_archive(weight_file):
         softmax = softmax_of(TrainedModel.read(weight_file))
@@ -85,10 +82,7 @@ def find_softmax(
 
 
 def softmax_of(model: TrainedModel) -> Optional[SoftmaxWeights]:
-    """
-    The softmax of a trained model; `None` if it is no language model. Raises `ConfigurationError`
-    if its words do not begin with `<S>`, `</S>` and `<UNK>`.
-    """
+    """The softmax of a trained model, or `None`. Words must begin with `<S>`, `</S>`, `<UNK>`."""
     names = ("softmax.weight", "softmax.bias")
     if model.words is None or not all(name in model.parameters for name in names):
         return None

@@ -53,8 +53,8 @@ class TrainedModel:
     @classmethod
     def read(cls, archive: Union[str, PathLike], location: Optional[str] = None) -> "TrainedModel":
         """
-        Reads a model from a local path or a URL. Errors call it `location`. Raises
-        `ConfigurationError` if it does not exist, cannot be read, or is not safe to unpack.
+        Reads a path or URL; errors call it `location`. Raises `ConfigurationError` if it does not
+        exist, cannot be read, or is not safe to unpack.
         """
         location = location or str(archive)
         with unpacked(archive) as folder:
@@ -72,9 +72,8 @@ class TrainedModel:
 
     def bilm(self, name: Optional[str] = None) -> Bilm:
         """
-        A biLM of the model, fine-tuned or not. If there are several, `name` is needed, such as
-        `text_field_embedder.token_embedder_elmo.bilm`. Raises `ConfigurationError` if none is
-        found.
+        A biLM of the model, fine-tuned or not. Only if there are several, `name` is needed, such as
+        `text_field_embedder.token_embedder_elmo.bilm`. `ConfigurationError` if none fits.
         """
         options, source, parameters = self._stored(name)
         bilm = Bilm(options, source=source)
@@ -82,10 +81,7 @@ class TrainedModel:
         return bilm.eval()
 
     def parameters_of(self, options: BilmOptions) -> Dict[str, torch.Tensor]:
-        """
-        The state dict of the only biLM. Raises `ConfigurationError` as `bilm`, and if its options
-        are not `options` or a number is not finite.
-        """
+        """The state dict of the only biLM. It must have these options and finite numbers."""
         found, _, parameters = self._stored()
         if found != options:
             raise ConfigurationError(

@@ -47,11 +47,10 @@ def rows_of(plan: Plan, rank: int, world_size: int) -> List[Row]:
 
 class SentenceBatches:
     """
-    Batches of whole sentences of similar length; the initial state of each sentence is zero.
-
-    Pools of 64 batches are sorted by length, which bounds both memory and padding. Each is cut into
-    batches of about `tokens_per_batch` predictions per direction, of all processes together. A
-    remainder at the end of the text is added to the last pool.
+    Batches of whole sentences of similar length, each from an initial state of zeros. Pools of 64
+    batches are sorted by length, which bounds both memory and padding. Each is cut into batches of
+    about `tokens_per_batch` predictions per direction, of all processes together. A remainder at
+    the end of the text is added to the last pool.
     """
 
     num_streams = 0
@@ -63,9 +62,8 @@ class SentenceBatches:
         self, sentences: Iterable[List[str]], order: Optional[Random] = None, world_size: int = 1
     ) -> Iterator[Plan]:
         """
-        The batches of a text. `order` shuffles the batches of a pool; by default, the longest
-        sentences come first. Raises `ConfigurationError` if one of `world_size` processes gets no
-        row of a batch.
+        The batches of a text, in pools with the longest first, or shuffled by `order`. Raises
+        `ConfigurationError` if one of `world_size` processes gets no row of a batch.
         """
         for pool in self._pools(sentences):
             pool.sort(key=lambda sentence: sentence[0], reverse=True)
@@ -120,9 +118,9 @@ class StreamBatches:
     Batches of `batch_size` rows, of all processes together, and up to `num_steps` positions per
     row. Each row continues the same row of the previous batch.
 
-    At the end of a sentence a row takes the next sentence of the text, so all rows together contain
-    the text once. The backward direction reverses each sentence, but not their order. The last
-    batches are smaller; one without a row for each process is added to the previous batch.
+    After a sentence a row takes the next one of the text, so all rows together contain it once. The
+    backward direction reverses each sentence, but not their order. The last batches are smaller;
+    one without a row for each process is added to the previous batch.
     """
 
     def __init__(self, batch_size: int, num_steps: int) -> None:

@@ -34,11 +34,9 @@ class LanguageModel(torch.nn.Module):
     dropout : `float`
         On the input of every recurrent layer and of the softmax.
     mixed_precision : `bool`
-        Train with matrix products in bfloat16: about twice as fast on processors with bfloat16; on
-        a CPU without it they stay in float32, see `autocast_bfloat16`.
+        Train in bfloat16, see `autocast_bfloat16`: about twice as fast on processors with it.
     seed : `int`
-        Seed of dropout and samples, with the number of the batch, so that a resumed run draws the
-        same numbers as an uninterrupted one.
+        Seed of dropout and samples. A resumed run draws the same as an uninterrupted one.
     """
 
     def __init__(
@@ -85,22 +83,14 @@ class LanguageModel(torch.nn.Module):
     ) -> torch.Tensor:
         """
         The loss of a batch of `TextPass` in nats: the mean over directions and predictions. The
-        mean over processes is the mean over the whole batch. A loss that is not finite raises
-        `ValueError`.
+        mean over processes is the mean over the whole batch. Raises `ValueError` if it is not
+        finite.
 
-        # Parameters
-
-        characters : `torch.Tensor`
-            Shape `(num_words, max_characters_per_token)`. The distinct words of the batch.
-        forward_ids, backward_ids : `torch.Tensor`
-            Shape `(num_packed,)`. Rows of `characters`, in packed order of each direction.
-        forward_targets, backward_targets : `torch.Tensor`
-            Shape `(num_packed,)`. Ids of the words to predict.
-        batch_sizes : `List[int]`
-            Number of rows at each step, in descending order.
-        streams : `Optional[torch.Tensor]`
-            Shape `(batch_sizes[0],)`. The carried state, one of `num_streams`, from which each row
-            starts; zeros by default, and for all streams after `restart`.
+        `characters` are the distinct words of the batch, shape `(num_words,
+        max_characters_per_token)`. For each direction, ids are rows of `characters` in packed order
+        and targets are words to predict, both of shape `(num_packed,)`. `batch_sizes` is the number
+        of rows at each step. Rows start from zeros, or from the carried states of `streams`, shape
+        `(batch_sizes[0],)`. There are `num_streams` of these, which `restart` first sets to zero.
         """
         if restart:
             self._carried = {}

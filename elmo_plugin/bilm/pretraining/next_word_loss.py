@@ -32,12 +32,12 @@ def next_word_loss(
     hidden: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, targets: torch.Tensor
 ) -> torch.Tensor:
     """
-    Summed cross-entropy of `hidden @ weight.t() + bias` in nats; the forward pass also computes the
-    gradients. Matrix products follow `torch.autocast`.
+    Summed cross-entropy of `hidden @ weight.t() + bias` in nats. The forward pass also computes the
+    gradients, in chunks of about eight million logits (on a GPU with Triton, 270 million), to save
+    memory. Matrix products follow `torch.autocast`.
 
-    Chunks bound the logits in memory to about eight million (on a GPU with Triton, 270 million).
-    Shapes are `(num_predictions, dim)`, `(num_words, dim)`, `(num_words,)`, and
-    `(num_predictions,)` for `targets`, which are rows of `weight`.
+    Shapes: `hidden` `(num_predictions, dim)`, `weight` `(num_words, dim)`, `bias` `(num_words,)`,
+    `targets` (rows of `weight`) `(num_predictions,)`.
     """
     return _NextWordLoss.apply(hidden, weight, bias, targets, torch.is_grad_enabled())
 

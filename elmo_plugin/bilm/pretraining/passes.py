@@ -23,10 +23,7 @@ from elmo_plugin.util.errors import ConfigurationError
 
 
 class BatchBuilder:
-    """
-    Converts rows of words into the input of a language model. Words that are not in `softmax_ids`
-    have the target `<UNK>`.
-    """
+    """Makes the input of a language model from rows. Words not in `softmax_ids` are `<UNK>`."""
 
     def __init__(
         self, characters: CharacterMap, softmax_ids: Dict[str, int], bidirectional: bool = True
@@ -36,10 +33,7 @@ class BatchBuilder:
         self._bidirectional = bidirectional
 
     def build(self, rows: List[Row]) -> Dict[str, Any]:
-        """
-        Arguments of `LanguageModel.forward`, except for its streams, for the rows of this process,
-        longest first. `backward_ids` and `backward_targets` are `None` unless `bidirectional`.
-        """
+        """Arguments of `LanguageModel.forward` but for streams. `rows` have the longest first."""
         directions = ("forward", "backward") if self._bidirectional else ("forward",)
         sides = [_words(rows, direction) for direction in directions]
         # Input words first, because only they need characters.
@@ -73,10 +67,9 @@ class TextPass(IterableDataset):
     """
     The batches of one pass over a text, for one of several processes.
 
-    `batching` groups sentences into batches, in the order of the text unless there is a `seed`.
-    `first` is the number of the first batch to build, and `process` the rank and the number of
-    processes. Every worker computes the plans of all batches, which is cheap and needs no
-    `builder`, and builds the tensors of its share.
+    `seed` shuffles the text. `first` is the number of the first batch to build, and `process` the
+    rank and the number of processes. Every worker computes the plans of all batches, which is cheap
+    and needs no `builder`, and builds the tensors of its share.
     """
 
     def __init__(
@@ -96,10 +89,7 @@ class TextPass(IterableDataset):
         self._rank, self._world_size = process
 
     def plans(self) -> Iterator[Plan]:
-        """
-        Every batch of the pass, of all processes together. Raises `ConfigurationError` if the text
-        is empty, or too short for the number of processes.
-        """
+        """All batches. Raises `ConfigurationError` for a text that is empty or too short."""
         order = None if self._seed is None else Random(self._seed)
         sentences = self._text.sentences(order)
         is_empty = True

@@ -49,9 +49,8 @@ class Softmax(torch.nn.Module):
         generator: Optional[torch.Generator] = None,
     ) -> List[torch.Tensor]:
         """
-        The sum of the negative log-likelihoods of each direction, in nats.
-
-        Each `hidden` has the shape `(num_predictions, dim)`, and each `targets`, the word ids,
+        The sum of the negative log-likelihoods of each direction, in nats. For each direction,
+        `hidden` has shape `(num_predictions, dim)`, and `targets`, the word ids,
         `(num_predictions,)`. `generator`, on their device, draws one sample for all directions.
         """
         weight: torch.Tensor = self.weight
@@ -71,9 +70,7 @@ class Softmax(torch.nn.Module):
     def _candidates(
         self, targets: torch.Tensor, generator: Optional[torch.Generator]
     ) -> Tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """
-        The distinct targets and samples, their `log(q)`, 0 for a target, and where targets are.
-        """
+        """Distinct targets and samples, their `log(q)`, 0 for a target, and where targets are."""
         assert self.num_samples is not None
         samples, log_probability = sample_log_uniform(
             len(self.weight), self.num_samples, targets.device, generator

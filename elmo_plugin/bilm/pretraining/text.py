@@ -18,9 +18,8 @@ class Text:
     """
     Tokenised text, one sentence per line, words separated by white space. Empty lines are skipped.
 
-    To shuffle it, files are read in random order into a buffer of lines. Each new line replaces a
-    random line of the full buffer, and the replaced line is yielded. Memory grows with the buffer
-    and the longest line only.
+    To shuffle it, files are read in random order into a buffer. Each new line replaces a random one
+    of the full buffer, which is yielded. Memory grows with the buffer and the longest line only.
 
     # Parameters
 
@@ -84,10 +83,7 @@ def decoded(data_path: TextPath, decoding_errors: str) -> List[DecodedPath]:
 
 
 def find_shards(data_path: TextPath) -> List[_Path]:
-    """
-    The files that match a path, see `Text`: each once, in the order of their paths. Raises
-    `ConfigurationError` if a part of it matches no file.
-    """
+    """The files of a path, see `Text`: each once, sorted. Raises `ConfigurationError` if none."""
     shards: Dict[str, _Path] = {}
     for path in _parts(data_path):
         for name in _matches(os.fspath(path)):
