@@ -44,12 +44,11 @@ def load_archive(
     imported before. They may read files and URLs named in config.json, and ELMo's `cache` writes to
     a folder named there. Archives named there are checked in the same way.
 
-    `archive_file` is a `model.tar.gz` or the folder of a training run, a local path or a URL (see
-    `local_path`). `every_instance` lifts the limits of its readers and data loaders
-    (`max_instances`, `batches_per_epoch`, `drop_last`) that `overrides` does not set. The other
-    parameters are AllenNLP's. Raises `ConfigurationError` if the archive does not exist, is
-    damaged, holds no trained model, is inconsistent or not safe to load, or lacks a setting in
-    `overrides`.
+    `archive_file` is a `model.tar.gz` or the folder of a training run, a path or URL.
+    `every_instance` lifts the limits of its readers and data loaders (`max_instances`,
+    `batches_per_epoch`, `drop_last`) that `overrides` does not set. The other parameters are
+    AllenNLP's. Raises `ConfigurationError` if the archive does not exist, is damaged, inconsistent
+    or not safe to load, holds no trained model, or lacks a setting in `overrides`.
     """
     check_for_gpu(cuda_device)
     location = str(archive_file)
@@ -79,9 +78,7 @@ def load_predictor(
     cuda_device: int = -1,
     overrides: Union[str, Dict[str, Any]] = "",
 ) -> Predictor:
-    """
-    The predictor of an untrusted archive, see `load_archive`. It has the settings as `config`.
-    """
+    """The predictor of an untrusted archive; its `config` has the settings. See `load_archive`."""
     archive = load_archive(archive_file, cuda_device, overrides)
     predictor: Any = Predictor.from_archive(archive)
     predictor.config = archive.config.as_dict(quiet=True)
@@ -93,8 +90,8 @@ def load_task(
 ) -> Predictor:
     """
     A trained model that comes with the package, to predict with. `name` is a folder in
-    `pretrained/tasks`, which has its model card. `overrides` may be `{"model.dtype": "bfloat16"}`;
-    for parameters see `load_archive`.
+    `pretrained/tasks`, which has its model card. For the rest see `load_archive`; `overrides` may
+    be `{"model.dtype": "bfloat16"}`.
 
     # Examples
 

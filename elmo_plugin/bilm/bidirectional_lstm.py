@@ -16,9 +16,8 @@ class BidirectionalLstm(torch.nn.Module):
     """
     The recurrent layers of a biLM (section 3.1), one stack for each direction.
 
-    An LSTM's cell state and projection are clipped, as by TensorFlow's `LSTMCell` in bilm-tf. Like
-    there, the 1 added to the bias of the forget gate is not in the parameter, so weight files are
-    written back bit for bit.
+    Like bilm-tf's `LSTMCell`, they clip the cell state and the projection, and add 1 to the bias of
+    the forget gate outside of the parameter. So weight files are written back bit for bit.
     """
 
     def __init__(self, options: BilmOptions) -> None:

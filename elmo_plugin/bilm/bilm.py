@@ -35,7 +35,7 @@ class BilmOutput(NamedTuple):
 
 class Bilm(torch.nn.Module):
     """
-    The biLM of Peters et al. (2018), sections 3.1 and 3.4, without its softmax.
+    The bidirectional language model of Peters et al. (2018), sections 3.1 and 3.4, without softmax.
 
     It reads the character ids of a batch of sentences, or word ids if the options have token
     embeddings, and returns one vector per token and layer. If `bidirectional` is false in the
@@ -51,13 +51,12 @@ class Bilm(torch.nn.Module):
         Start each sentence from the state after an empty sentence, not from zeros, which a biLM
         trained on continuous text has rarely seen. Costs two tokens per batch. Excludes `stateful`.
     source : `str`
-        The options file. Archives store its name and its content, and can do without the file.
+        The options file. Archives store its name and its content, so they do not need the file.
     """
 
     boundary_ids: torch.Tensor
     options_json: torch.Tensor
-    # The functions of these names in `bilm.files.folders`, which `bilm/__init__.py` makes methods:
-    # the model imports nothing from its files.
+    # Methods that `bilm/__init__.py` adds, because the model imports nothing from `bilm.files`.
     from_pretrained: ClassVar[Callable[..., "Bilm"]]
     save_pretrained: ClassVar[Callable[..., None]]
     push_to_hub: ClassVar[Callable[..., str]]
@@ -106,9 +105,9 @@ class Bilm(torch.nn.Module):
         Computes the layers of a batch, two tokens longer: each sentence gets `<S>` and `</S>`.
 
         `character_ids` has shape `(batch_size, num_tokens, max_characters_per_token)`, 0 at
-        padding; the last size is 1 for token embeddings. Raises `ValueError` for another shape, too
-        large ids or padding before a token, and `ConfigurationError` if token and LSTM layers
-        differ in width.
+        padding; the last size is 1 for token embeddings. Raises `ValueError` for another shape, ids
+        that are too large or padding before a token. Raises `ConfigurationError` if the token layer
+        and the LSTM layers differ in width.
         """
         self.options.check_widths()
         if torch.is_grad_enabled() and any(p.requires_grad for p in self.parameters()):
@@ -171,8 +170,7 @@ class Bilm(torch.nn.Module):
         """
         Quantises the weights to int8, with a scale per row. They need a quarter of the memory and
         cannot be trained any more; layers change by about 1 %. On a CPU with VNNI this is faster
-        than float32 at the published size, but bfloat16 is as fast or faster
-        (`benchmarks/embed.py`).
+        than float32 at the published size, but bfloat16 is as fast (`benchmarks/embed.py`).
         """
         convolutions = getattr(self.character_encoder, "convolutions", None)
         for parent in list(self.modules()):
@@ -230,6 +228,7 @@ class Bilm(torch.nn.Module):
         encode = self._token_table or self.character_encoder
         if tracks_gradients(*self.character_encoder.parameters()):
             encode = self.character_encoder
+        # Shape: (batch_size, num_tokens + 2, token_dim), (batch_size,)
         return encode(words)[rows], lengths
 
     def _initial_state(self, batch_size: int) -> Optional[BilstmState]:

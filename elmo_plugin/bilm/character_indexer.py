@@ -22,7 +22,7 @@ class _Ids(numpy.ndarray):
 class CharacterIndexer(ELMoTokenCharactersIndexer):
     """
     Converts tokens to the character ids of a biLM, or to word ids for token embeddings. It is a
-    faster `elmo_characters`, and a subclass of it because Hotflip accepts no other indexer.
+    faster form of AllenNLP's `elmo_characters`, and its subclass because Hotflip needs one.
 
     # Parameters
 

@@ -38,8 +38,8 @@ class CharacterCnnOptions:
     filters: Tuple[Tuple[int, int], ...] = setting(FILTERS)
     #: Width of a character embedding.
     embedding_dim: int = setting(whole_number(), name="embedding.dim")
-    #: Number of character ids, padding (id 0) included: 262 for bytes; at least a character, the
-    #: unknown and 5 specials besides.
+    #: Number of character ids: 262 for bytes. At least padding (id 0), 5 specials, the unknown and
+    #: one character.
     n_characters: int = setting(whole_number(8, 10**7))
     #: Ids per word, the begin and end of the word included.
     max_characters_per_token: int = setting(whole_number(3, _MAX_CHARACTERS))
@@ -119,7 +119,7 @@ class BilmOptions:
     def from_file(cls, options_file: Union[str, PathLike]) -> "BilmOptions":
         """
         Reads an options file, and for token embeddings the `vocabulary.txt` beside it. Raises
-        `ConfigurationError` if a file or setting is missing, no JSON, or impossible.
+        `ConfigurationError` if one is missing or damaged, or a setting is missing or impossible.
         """
         try:
             with open(local_path(options_file), encoding="utf-8") as opened:
@@ -164,12 +164,13 @@ class BilmOptions:
         return cls(cnn, lstm, source, bidirectional, words)
 
     def with_words(self, words: Sequence[str], location: str = "biLM options") -> "BilmOptions":
-        """The same options, `source` too, with these words. Raises the errors of `from_dict`."""
+        """Adds words of token embeddings, also to `source`. Raises the errors of `from_dict`."""
         source = {"n_tokens_vocab": len(words), **self.source, "vocabulary": list(words)}
         return self.from_dict(source, location)
 
     def to_json(self, **changes: Any) -> str:
         """The text of an options file, with `changes`. Words belong in `vocabulary.txt`."""
+        # Defaults are written too, because AllenNLP or bilm-tf have others.
         lstm = {**self.source["lstm"], **asdict(self.lstm)}
         written = {**self.source, "bidirectional": self.bidirectional, "lstm": lstm, **changes}
         if self.char_cnn is None:
@@ -243,7 +244,7 @@ def decode_stored_options(stored: torch.Tensor) -> Dict[str, Any]:
 
 
 def encode_bytes(content: bytes) -> torch.Tensor:
-    """Bytes as floats, which survive it if users convert or average whole state dicts."""
+    """Bytes as floats, which stay the same when users convert or average whole state dicts."""
     return torch.frombuffer(bytearray(content), dtype=torch.uint8).float()
 
 

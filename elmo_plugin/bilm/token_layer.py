@@ -161,7 +161,7 @@ class TokenEmbeddings(_TokenLayer):
 
 
 class TokenLayerTable:
-    """Keeps the token layer of `words`. Computes others, and all once the weights have changed."""
+    """Looks up the token layer of `words`. Computes others, and all if weights have changed."""
 
     def __init__(
         self,
@@ -204,7 +204,7 @@ def _reset_linear(layer: torch.nn.Linear) -> None:
 
 
 def _groups(num_characters: List[int]) -> List[Tuple[int, int, int]]:
-    """Groups `(first, last, longest)` of similar length. The words are sorted by length."""
+    """Divides words sorted by length into groups of similar length: `(first, last, longest)`."""
     groups: List[Tuple[int, int, int]] = []
     first = 0
     for last in range(1, len(num_characters) + 1):

@@ -25,14 +25,13 @@ def unit_layers(
     bilm: Bilm, softmax: Optional[SoftmaxWeights], magnitudes: Magnitudes
 ) -> Tuple[Bilm, Optional[SoftmaxWeights]]:
     """
-    Rescales the layers of a language model to a root mean square of 1. Layers can be trained to any
-    magnitude, because the softmax compensates for it, but small layers can slow down the training
-    of task models.
+    Rescales the layers of a language model to a root mean square of 1. Training can lead to any
+    magnitude, because the softmax compensates for it, but small layers can slow down task models.
 
     One factor scales the token layer, and one all recurrent layers with `proj_clip`. The matrices
     that read these layers are divided by it, so words keep their probabilities, except for
-    rounding. Raises `ConfigurationError` if the LSTMs or the character encoder have no projection
-    to scale.
+    rounding. The factors come from `layer_magnitudes`. Raises `ConfigurationError` if the LSTMs or
+    the character encoder have no projection to scale.
     """
     options = bilm.options
     cnn = options.char_cnn

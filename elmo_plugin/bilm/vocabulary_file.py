@@ -49,8 +49,8 @@ def choose_words(counts: WordCounts, size: Optional[int] = None, min_count: int 
     The words to predict: `<S>`, `</S>`, `<UNK>`, then the others by descending count, and in
     alphabetical order if the counts are equal.
 
-    It leaves out words that occur less than `min_count` times, and words beyond `size`, the first
-    three included. `<UNK>` has the sum of their counts, `<S>` and `</S>` the number of sentences.
+    Words that occur less than `min_count` times are left out, and words beyond `size`, which
+    includes the first three. `<UNK>` has the sum of their counts, `<S>` and `</S>` count sentences.
     """
     given = Counter({BEGIN_SENTENCE: counts.num_sentences, END_SENTENCE: counts.num_sentences})
     # The text itself may contain these words.
@@ -85,7 +85,7 @@ def read_vocabulary(
     """
     Reads a file of `write_vocabulary` or of bilm-tf (words without counts), plain or gzip. `size`
     and `min_count` leave out words at its end, as in `choose_words`. Raises `ConfigurationError` if
-    the file does not exist, lacks words or counts, or if a word is twice or out of order.
+    the file does not exist, lacks words or counts, or has a word twice or out of order.
     """
     entries: Dict[str, Optional[int]] = {}
     try:

@@ -43,7 +43,7 @@ def autocast_bfloat16(device: torch.device, enabled: bool = True) -> torch.autoc
 
 
 def warn_of_slow_bilm(device: torch.device) -> None:
-    """For a biLM that computes in bfloat16: logs a warning, once, if that is slow."""
+    """Warns, once, that a biLM computes in bfloat16, if that is slow on its device."""
     if not _is_fast(device):
         _warn("The biLM computes in bfloat16 as asked, but is faster in float32.")
 

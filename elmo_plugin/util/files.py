@@ -1,4 +1,4 @@
-"""Local paths: for files that may be at a URL, for pipes, and for the user's cache."""
+"""Paths: local copies of URLs, pipes, and the user's cache."""
 
 import errno
 import os

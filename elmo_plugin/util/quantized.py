@@ -27,9 +27,9 @@ def quantized(parameters: Dict[str, torch.Tensor]) -> Dict[str, torch.Tensor]:
 
 def quantized_rows(matrix: torch.Tensor) -> Tuple[torch.Tensor, torch.Tensor]:
     """A matrix in int8, from -127 to 127, and the scale of each row: float32, `(num_rows,)`."""
-    # Contiguous, as oneDNN packs the result: matrices of weight files are transposed.
+    # oneDNN packs contiguous matrices, but matrices of weight files are transposed.
     matrix = matrix.detach().float().contiguous()
-    # Above 0 also for a row of zeros, which is divided by its scale too.
+    # Above 0 even for a row of zeros, because each row is divided by its scale.
     largest = matrix.abs().amax(dim=1).clamp_min(torch.finfo(torch.float32).tiny * 127)
     scales = largest / 127
     return (matrix / scales.unsqueeze(1)).round().to(torch.int8), scales

@@ -76,9 +76,7 @@ def unpacked(archive: Union[str, PathLike]) -> Iterator[Path]:
 
 
 def read_config(folder: Path, location: str) -> Dict[str, Any]:
-    """
-    The `config.json` of a trained model, `{}` if there is none. `ConfigurationError` if damaged.
-    """
+    """The `config.json` of a trained model; `{}` if missing, `ConfigurationError` if damaged."""
     path = folder / "config.json"
     try:
         config = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
@@ -90,7 +88,7 @@ def read_config(folder: Path, location: str) -> Dict[str, Any]:
 def _checked_target(member: tarfile.TarInfo, folder: Union[str, PathLike], location: str) -> Path:
     """The path in the folder to which a member is unpacked, if it is safe."""
     root, name = os.path.realpath(folder), member.name[:200]
-    # As tar does, reads an absolute path as one in the folder.
+    # Like tar, reads an absolute path as one in the folder.
     target = os.path.realpath(os.path.join(root, member.name.lstrip("/")))
     free, problem = shutil.disk_usage(folder).free, ""
     # `tarfile` would read the same header again and again.

@@ -31,7 +31,7 @@ class WeightState:
         )
 
     def __reduce__(self) -> Tuple[Any, ...]:
-        # That of a copy belongs to the copied weights; without weights, it is never current.
+        # A copy holds the copied weights, or none if they have changed: then it is never current.
         return WeightState, (self._weights if self.is_current(self._weights) else [],)
 
     def _counted(self) -> List[Tuple[Any, ...]]:

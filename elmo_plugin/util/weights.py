@@ -21,7 +21,7 @@ _STATES: ContextVar[Optional[Dict[str, Dict[str, Any]]]] = ContextVar("_STATES",
 
 
 def find_weights(folder: Union[str, PathLike], training: bool = True) -> Optional[Path]:
-    """`weights.th` of an unpacked archive, else `best.th` of a training run if `training`."""
+    """`weights.th` of an unpacked archive or, if `training`, `best.th` of a training run."""
     names = (_OF_ARCHIVE, _OF_TRAINING) if training else (_OF_ARCHIVE,)
     return next((Path(folder, name) for name in names if Path(folder, name).is_file()), None)
 
@@ -49,7 +49,7 @@ def stored_state(
 
 @contextmanager
 def each_state_once() -> Iterator[None]:
-    """`read_state` reads a file once: parts of a model take settings from its weights."""
+    """`read_state` reads a file once in this context: parts of a model read its weights too."""
     token = _STATES.set({})
     try:
         yield
@@ -58,9 +58,7 @@ def each_state_once() -> Iterator[None]:
 
 
 def read_trained_state(folder: Union[str, PathLike], location: str) -> Dict[str, Any]:
-    """
-    The state dict of a trained model. A `ConfigurationError` if there is none names `location`.
-    """
+    """The state dict of a trained model. Raises `ConfigurationError` if there is none."""
     weights = find_weights(folder)
     if weights is None:
         raise ConfigurationError(

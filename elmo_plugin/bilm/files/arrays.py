@@ -28,10 +28,9 @@ def read_arrays(
     file: Union[str, PathLike], choose: Callable[[Dict[str, Shape]], Collection[str]]
 ) -> Dict[str, numpy.ndarray]:
     """
-    Reads arrays in float32 from an HDF5 or safetensors file, see `local_path`. `choose` gets the
-    shapes in the file and returns the names to read. Raises `FileNotFoundError`, or
-    `ConfigurationError` if the file is damaged, or an array is not of float16, float32 or float64,
-    or not finite in float32.
+    Reads arrays in float32 from an HDF5 or safetensors file. `choose` gets the shapes in the file
+    and returns the names to read. Raises `FileNotFoundError`, or `ConfigurationError` for a damaged
+    file or an array that is not of float16, float32 or float64, or not finite in float32.
     """
     path = local_path(file)
     if os.path.isdir(path):

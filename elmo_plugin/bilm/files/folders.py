@@ -140,13 +140,13 @@ def save_bilm(
     force: bool = False,
 ) -> List[Path]:
     """
-    Writes `options.json` and `weights.hdf5` as published biLMs have them, and returns the files. A
-    `softmax` adds `softmax.hdf5`, and it or token embeddings add `vocabulary.txt`. No file appears
-    before all of them are complete.
+    Writes `options.json` and `weights.hdf5` in the layout of the published biLMs and returns the
+    files: also `softmax.hdf5` for a `softmax`, and `vocabulary.txt` for a softmax or token
+    embeddings. No file appears before all of them are complete.
 
     `force` replaces all these files, and keeps others in the folder. For `dtype` and its errors see
-    `save_weights`. Raises `ConfigurationError` if one of the files exists and `force` is false, or
-    if the softmax does not fit.
+    `save_weights`. Raises `ConfigurationError` if a file exists without `force`, or the softmax
+    does not fit.
     """
     folder = expanded(folder)
     check_export_folder(folder, force)

@@ -26,16 +26,16 @@ def load_bilm(
     serialization_dir: Optional[str] = None,
 ) -> Bilm:
     """
-    Loads a biLM with its weights, in evaluation mode. Raises `ConfigurationError` if only one file
-    is given, if one is missing, damaged, or does not fit the other, or if the biLM is forward-only
-    or its layers differ in width.
+    Loads a biLM with its weights, in evaluation mode. Raises `ConfigurationError` if a file is not
+    given, missing or damaged, if the two do not fit each other, or if the biLM is forward-only or
+    its layers differ in width.
 
     # Parameters
 
     options_file, weight_file : `Optional[Union[str, PathLike]]`
-        Local paths or URLs, see `local_path`. Default: `ELMO_OPTIONS` and `ELMO_WEIGHTS` in the
-        environment, or the biLM of the package. A trained model also has weights, see
-        `load_weights`.
+        Local paths or URLs, see `local_path`. Default: the environment variables `ELMO_OPTIONS` and
+        `ELMO_WEIGHTS`, or the biLM that comes with the package. `weight_file` may also be a trained
+        model, see `load_weights`.
     stateful, warm_up : `bool`
         See `Bilm`.
     dtype : `str`
@@ -84,10 +84,9 @@ def build(
 
 def load_weights(bilm: Bilm, weight_file: Union[str, PathLike]) -> None:
     """
-    Loads the weights of a biLM from HDF5, safetensors, or a trained AllenNLP model that contains
-    one biLM (a `model.tar.gz` or serialization directory), at a path or URL. Nothing in it is
-    executed. Raises `ConfigurationError` if it is missing, damaged, not finite, or does not fit the
-    options.
+    Loads the weights of a biLM from a path or URL: HDF5, safetensors, or a trained AllenNLP model
+    that contains one biLM (a `model.tar.gz` or serialization directory). Nothing in it is executed.
+    Raises `ConfigurationError` if it is missing, damaged, not finite, or does not fit the options.
     """
     parameters = read_parameters(bilm.options, weight_file)
     bilm.load_state_dict({STORED_OPTIONS: bilm.options_json, **parameters})
@@ -118,7 +117,7 @@ def given_options(
     serialization_dir: Optional[str],
     location: str,
 ) -> BilmOptions:
-    """`options` (the content of a file) or else `read_options`. `location` has the settings."""
+    """Reads `options`, the content of an options file, if given; else calls `read_options`."""
     if options is None:
         return read_options(options_file, serialization_dir)
     if options_file is not None:

@@ -44,7 +44,7 @@ def pack(
     with a scale per row. The biLM that comes with the package is left out, and `Elmo` restores it.
     `num_extra_words` words outside the training data, the most frequent ones, keep their vectors,
     by default all (see `WordVectors`). Raises `ConfigurationError` if the archive cannot be read,
-    has numbers that half precision does not hold, or is no task's model for `int8`.
+    has numbers that half precision does not hold, or is of another kind than `int8` needs.
     """
     with unpacked(archive) as folder, tempfile.TemporaryDirectory() as packed_folder:
         model = TrainedModel.read(folder, str(archive))
@@ -135,10 +135,10 @@ def _check_task(config: Dict[str, Any], location: str) -> None:
 def _halved(parameters: Dict[str, torch.Tensor], location: str) -> Dict[str, torch.Tensor]:
     halved = {}
     for name, value in parameters.items():
-        # Scales of matrices in int8, those of `Int8Linear` included, are float32.
+        # Scales of int8 matrices are float32, also in `Int8Linear`.
         is_halved = value.is_floating_point() and not name.endswith((SCALES, ".scale"))
         halved[name] = value.half() if is_halved else value.clone()
-        # A matrix in int8 has the infinity or NaN in its scales.
+        # The scales of an int8 matrix show an infinity or NaN.
         if value.is_floating_point() and not bool(halved[name].isfinite().all()):
             raise ConfigurationError(
                 f"{location}: {name} has numbers that half precision does not hold (above 65,504), "
@@ -148,7 +148,7 @@ def _halved(parameters: Dict[str, torch.Tensor], location: str) -> Dict[str, tor
 
 
 def _portable(config: Any, sources: Set[str]) -> Any:
-    """Leaves out files of biLMs and the cache of layers. Files for training lose their folders."""
+    """Drops files and cache of biLMs that are left out; training files lose their folders."""
     if isinstance(config, list):
         return [_portable(part, sources) for part in config]
     if not isinstance(config, dict):

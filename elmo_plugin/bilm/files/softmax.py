@@ -60,10 +60,12 @@ def find_softmax(
     vocabulary_file: Optional[Union[str, PathLike]] = None,
 ) -> Optional[SoftmaxWeights]:
     """
-    The softmax in the same file or trained model as a biLM, or in `softmax.hdf5` beside it, which
-    `weight_file` may also be; `None` if there is none. Words of a softmax in a file are in
-    `vocabulary_file`, by default the `vocabulary.txt` beside it. Raises `FileNotFoundError` if
-    there is no `weight_file`, and `ConfigurationError` if a file is damaged or files do not fit.
+    Finds the softmax of a language model in its weight file or trained model, or in `softmax.hdf5`
+    beside it. `weight_file` may be any of these. Returns `None` if there is no softmax.
+
+    The words of a softmax in a file are in `vocabulary_file`, by default the `vocabulary.txt`
+    beside it. Raises `FileNotFoundError` if there is no `weight_file`, and `ConfigurationError` if
+    a file is damaged or does not fit the options or the other file.
     """
     if is_archive(weight_file):
         softmax = softmax_of(TrainedModel.read(weight_file))

@@ -53,8 +53,8 @@ class TrainedModel:
     @classmethod
     def read(cls, archive: Union[str, PathLike], location: Optional[str] = None) -> "TrainedModel":
         """
-        Reads a path or URL; errors call it `location`. Raises `ConfigurationError` if it does not
-        exist, cannot be read, or is not safe to unpack.
+        Reads a model from a path or URL, which errors call `location`. Raises `ConfigurationError`
+        if it does not exist, cannot be read, or is not safe to unpack.
         """
         location = location or str(archive)
         with unpacked(archive) as folder:
@@ -72,7 +72,7 @@ class TrainedModel:
 
     def bilm(self, name: Optional[str] = None) -> Bilm:
         """
-        A biLM of the model, fine-tuned or not. Only if there are several, `name` is needed, such as
+        A biLM of the model, fine-tuned or not. If there are several, `name` selects one, such as
         `text_field_embedder.token_embedder_elmo.bilm`. `ConfigurationError` if none fits.
         """
         options, source, parameters = self._stored(name)
@@ -81,7 +81,7 @@ class TrainedModel:
         return bilm.eval()
 
     def parameters_of(self, options: BilmOptions) -> Dict[str, torch.Tensor]:
-        """The state dict of the only biLM. It must have these options and finite numbers."""
+        """The state dict of the only biLM, which must have these options and finite numbers."""
         found, _, parameters = self._stored()
         if found != options:
             raise ConfigurationError(

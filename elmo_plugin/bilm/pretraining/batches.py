@@ -62,8 +62,8 @@ class SentenceBatches:
         self, sentences: Iterable[List[str]], order: Optional[Random] = None, world_size: int = 1
     ) -> Iterator[Plan]:
         """
-        The batches of a text, in pools with the longest first, or shuffled by `order`. Raises
-        `ConfigurationError` if one of `world_size` processes gets no row of a batch.
+        The batches of a text. `order` shuffles the batches of a pool, which by default begin with
+        the longest sentences. Raises `ConfigurationError` if a process gets no row of a batch.
         """
         for pool in self._pools(sentences):
             pool.sort(key=lambda sentence: sentence[0], reverse=True)

@@ -83,14 +83,14 @@ class LanguageModel(torch.nn.Module):
     ) -> torch.Tensor:
         """
         The loss of a batch of `TextPass` in nats: the mean over directions and predictions. The
-        mean over processes is the mean over the whole batch. Raises `ValueError` if it is not
-        finite.
+        mean over processes is the mean over the whole batch. Raises `ValueError` if not finite.
 
-        `characters` are the distinct words of the batch, shape `(num_words,
-        max_characters_per_token)`. For each direction, ids are rows of `characters` in packed order
-        and targets are words to predict, both of shape `(num_packed,)`. `batch_sizes` is the number
-        of rows at each step. Rows start from zeros, or from the carried states of `streams`, shape
-        `(batch_sizes[0],)`. There are `num_streams` of these, which `restart` first sets to zero.
+        `characters` are the distinct words of the batch, shape
+        `(num_words, max_characters_per_token)`. For each direction, ids are rows of `characters` in
+        packed order and targets are words to predict, both of shape `(num_packed,)`. `batch_sizes`
+        is the number of rows at each step. Rows start from zeros or, with `streams`, shape
+        `(batch_sizes[0],)`, from the states that these carry. `restart` first sets all
+        `num_streams` carried states to zero.
         """
         if restart:
             self._carried = {}

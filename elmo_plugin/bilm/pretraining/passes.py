@@ -23,7 +23,7 @@ from elmo_plugin.util.errors import ConfigurationError
 
 
 class BatchBuilder:
-    """Makes the input of a language model from rows. Words not in `softmax_ids` are `<UNK>`."""
+    """Makes a language model's input from rows. Targets not in `softmax_ids` become `<UNK>`."""
 
     def __init__(
         self, characters: CharacterMap, softmax_ids: Dict[str, int], bidirectional: bool = True
@@ -33,7 +33,7 @@ class BatchBuilder:
         self._bidirectional = bidirectional
 
     def build(self, rows: List[Row]) -> Dict[str, Any]:
-        """Arguments of `LanguageModel.forward` but for streams. `rows` have the longest first."""
+        """Arguments of `LanguageModel.forward`, without streams, for `rows`, the longest first."""
         directions = ("forward", "backward") if self._bidirectional else ("forward",)
         sides = [_words(rows, direction) for direction in directions]
         # Input words first, because only they need characters.
@@ -89,7 +89,7 @@ class TextPass(IterableDataset):
         self._rank, self._world_size = process
 
     def plans(self) -> Iterator[Plan]:
-        """All batches. Raises `ConfigurationError` for a text that is empty or too short."""
+        """All batches. Raises `ConfigurationError` if the text is empty or too short for them."""
         order = None if self._seed is None else Random(self._seed)
         sentences = self._text.sentences(order)
         is_empty = True

@@ -13,11 +13,12 @@ class Softmax(torch.nn.Module):
     The output layer of a language model, one for both directions (section 3.1): the negative
     log-likelihood of the next word, over all words or, in training, over `num_samples` of them.
 
-    Samples are drawn without replacement from the log-uniform distribution `p(r) = log((r + 2) / (r
-    + 1)) / log(num_words + 1)` over word ids, which must be in descending order of counts. Each
-    word gets an exponential key of rate `p`, and the smallest keys are the sample. Given the next
-    smallest key `t`, a word is in it with probability `q = 1 - exp(-p t)` ([Cohen and Kaplan,
-    2008](https://doi.org/10.14778/1453856.1453884)). Targets have weight 1, other samples `1 / q`:
+    Samples are drawn without replacement from the log-uniform distribution
+    `p(r) = log((r + 2) / (r + 1)) / log(num_words + 1)` over word ids, which must be in descending
+    order of counts. Each word gets an exponential key of rate `p`, and the smallest keys are the
+    sample. Given the next smallest key `t`, a word is in it with probability `q = 1 - exp(-p t)`
+    ([Cohen and Kaplan, 2008](https://doi.org/10.14778/1453856.1453884)). Targets have weight 1,
+    other samples `1 / q`:
 
         Z ≈ sum over targets of exp(s_j) + sum over samples that are no target of exp(s_j) / q_j
 
@@ -70,7 +71,7 @@ class Softmax(torch.nn.Module):
     def _candidates(
         self, targets: torch.Tensor, generator: Optional[torch.Generator]
     ) -> Tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Distinct targets and samples, their `log(q)`, 0 for a target, and where targets are."""
+        """Distinct targets and samples, their `log(q)` (0 for targets), and where targets are."""
         assert self.num_samples is not None
         samples, log_probability = sample_log_uniform(
             len(self.weight), self.num_samples, targets.device, generator

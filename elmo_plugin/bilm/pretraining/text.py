@@ -18,8 +18,8 @@ class Text:
     """
     Tokenised text, one sentence per line, words separated by white space. Empty lines are skipped.
 
-    To shuffle it, files are read in random order into a buffer. Each new line replaces a random one
-    of the full buffer, which is yielded. Memory grows with the buffer and the longest line only.
+    To shuffle it, files are read in random order into a buffer. Once it is full, each new line
+    replaces a random line, which is yielded. RAM grows with the buffer and the longest line only.
 
     # Parameters
 
