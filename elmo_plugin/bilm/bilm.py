@@ -169,8 +169,8 @@ class Bilm(torch.nn.Module):
     def to_int8(self) -> "Bilm":
         """
         Quantises the weights to int8, with a scale per row. They need a quarter of the memory and
-        cannot be trained any more; layers change by about 1 %. On a CPU with VNNI this is faster
-        than float32 at the published size, but bfloat16 is as fast (`benchmarks/embed.py`).
+        cannot be trained any more; layers change by about 1 %. At the published size, on a CPU with
+        VNNI, it is faster than float32 and no faster than bfloat16 (`benchmarks/embed.py`).
         """
         convolutions = getattr(self.character_encoder, "convolutions", None)
         for parent in list(self.modules()):

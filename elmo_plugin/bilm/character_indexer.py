@@ -21,8 +21,8 @@ class _Ids(numpy.ndarray):
 @TokenIndexer.register("elmo-characters")
 class CharacterIndexer(ELMoTokenCharactersIndexer):
     """
-    Converts tokens to the character ids of a biLM, or to word ids for token embeddings. It is a
-    faster form of AllenNLP's `elmo_characters`, and its subclass because Hotflip needs one.
+    Converts tokens to the character ids of a biLM, or to word ids for token embeddings. It is
+    faster than AllenNLP's `elmo_characters`, and a subclass because Hotflip accepts no other.
 
     # Parameters
 

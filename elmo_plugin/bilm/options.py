@@ -164,7 +164,7 @@ class BilmOptions:
         return cls(cnn, lstm, source, bidirectional, words)
 
     def with_words(self, words: Sequence[str], location: str = "biLM options") -> "BilmOptions":
-        """Adds words of token embeddings, also to `source`. Raises the errors of `from_dict`."""
+        """The options with these words, also in `source`. Raises the errors of `from_dict`."""
         source = {"n_tokens_vocab": len(words), **self.source, "vocabulary": list(words)}
         return self.from_dict(source, location)
 

@@ -1,6 +1,7 @@
 """
-The weights of a biLM in bilm-tf's layout, in HDF5 or safetensors. `_tensors` describes each tensor
-as views of parameters. Reading fills them and writing joins them, so both agree bit for bit.
+The weights of a biLM in bilm-tf's layout, in HDF5 or safetensors. `_tensors` gives each tensor as
+views of parameters, which reading fills and writing joins. So a file that is read and written again
+is the same bit for bit.
 """
 
 import re

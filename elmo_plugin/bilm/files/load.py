@@ -26,9 +26,9 @@ def load_bilm(
     serialization_dir: Optional[str] = None,
 ) -> Bilm:
     """
-    Loads a biLM with its weights, in evaluation mode. Raises `ConfigurationError` if a file is not
-    given, missing or damaged, if the two do not fit each other, or if the biLM is forward-only or
-    its layers differ in width.
+    Loads a biLM with its weights, in evaluation mode. Raises `ConfigurationError` if only one file
+    is given, one is missing, damaged or does not fit the other, the biLM is forward-only, or its
+    layers differ in width.
 
     # Parameters
 

@@ -44,7 +44,7 @@ def pack(
     with a scale per row. The biLM that comes with the package is left out, and `Elmo` restores it.
     `num_extra_words` words outside the training data, the most frequent ones, keep their vectors,
     by default all (see `WordVectors`). Raises `ConfigurationError` if the archive cannot be read,
-    has numbers that half precision does not hold, or is of another kind than `int8` needs.
+    has numbers that half precision does not hold, or, with `int8`, is of no such task.
     """
     with unpacked(archive) as folder, tempfile.TemporaryDirectory() as packed_folder:
         model = TrainedModel.read(folder, str(archive))

@@ -78,7 +78,7 @@ class SentenceBatches:
                 ]
 
     def _pools(self, sentences: Iterable[List[str]]) -> Iterator[List[Tuple[int, str]]]:
-        """Sizes and sentences, as strings: these need a tenth of the memory of lists of words."""
+        """Pools of sizes and sentences; a string needs a tenth of the memory of a list of words."""
         pool_size = POOL_BATCHES * self.tokens_per_batch
         pool: List[Tuple[int, str]] = []
         size, end, end_size = 0, 0, 0

@@ -11,8 +11,8 @@ from elmo_plugin.util.distributed import sum_over_processes
 
 class Perplexity:
     """
-    The exponential of the mean negative log-likelihood per prediction. A sentence of n words has n
-    + 1 predictions per direction: its words, and `</S>` (forward) or `<S>` (backward). Several
+    The exponential of the mean negative log-likelihood per prediction. A sentence of `n` words has
+    `n + 1` predictions per direction: its words, and `</S>` (forward) or `<S>` (backward). Several
     processes are summed only in a call with `reset`.
     """
 
