@@ -24,9 +24,8 @@ _LOCK = threading.RLock()
 
 def check_config(config: Dict[str, Any], location: str) -> None:
     """
-    Raises `ConfigurationError` if in the configuration of an archive a `type` is the path of a
-    class instead of a registered name, or a setting names code to execute or allows weight files to
-    execute code. `location` is the name of the archive in messages.
+    Raises `ConfigurationError`, which names `location`, if a `type` in the config.json of an
+    archive is the path of a class, or if a setting names code or lets weight files execute code.
     """
     for path, value in _settings(config):
         setting = path[-1]
@@ -47,13 +46,12 @@ def check_config(config: Dict[str, Any], location: str) -> None:
 @contextmanager
 def registered_types_only(location: str) -> Iterator[None]:
     """
-    Within this context AllenNLP constructs registered types only. Without it, AllenNLP treats a
-    `type` with a dot as the path of a class or function, imports its module and calls it.
+    Within this context AllenNLP constructs registered types only. Otherwise it imports and calls
+    the class or function that a `type` with a dot names.
 
-    Code in files that these types load is not executed either: `torch.load` reads only tensors,
-    whatever its arguments and the environment, transformers refuses to run code of a model, and
-    missing spaCy models are not installed: `ConfigurationError`, which calls the archive
-    `location`.
+    Files that these types load are not executed either. `torch.load` reads only tensors, whatever
+    its arguments and the environment. transformers does not run code of models, and missing spaCy
+    models are not installed; both raise an error.
     """
 
     def resolve_registered(cls: Type[Registrable], name: str) -> Any:
@@ -97,9 +95,8 @@ def without_limits(
     config: Dict[str, Any], overrides: Union[str, Dict[str, Any]]
 ) -> Tuple[Dict[str, Any], Dict[str, Any]]:
     """
-    The user's `overrides`, in AllenNLP's form, extended by those that lift limits (such as
-    `max_instances`) of the readers and data loaders in `config` which the user does not set; and
-    the lifted limits.
+    Adds to the user's `overrides` those that lift limits (such as `max_instances`) of the readers
+    and data loaders in `config`. Limits that the user sets stay. Also returns the lifted limits.
     """
     given = parse_overrides(overrides) if isinstance(overrides, str) else overrides
     validation = "validation_data_loader"

@@ -37,33 +37,18 @@ def load_archive(
     every_instance: bool = False,
 ) -> Archive:
     """
-    AllenNLP's `load_archive` for untrusted archives: no code in an archive is executed, nothing is
-    written outside of a temporary folder, and damaged archives are refused.
+    AllenNLP's `load_archive` for untrusted archives. It executes no code in an archive, writes only
+    into a temporary folder, and refuses damaged archives.
 
-    Only registered types are constructed: those of AllenNLP, this plugin, and packages that were
+    It constructs only registered types: those of AllenNLP, this plugin, and packages that were
     imported before. They may read files and URLs named in config.json, and ELMo's `cache` writes to
     a folder named there. Archives named there are checked in the same way.
 
-    # Parameters
-
-    archive_file : `Union[str, PathLike]`
-        A `model.tar.gz` or the folder of a training run: a local path or a URL, see
-        `local_path`.
-    cuda_device : `int`, optional (default = `-1`)
-        Number of the GPU, -1 for the CPU.
-    overrides : `Union[str, Dict[str, Any]]`, optional (default = `""`)
-        Overrides of settings of the archive, in AllenNLP's form.
-    weights_file : `Optional[str]`, optional (default = `None`)
-        Weights to load instead of the archive's.
-    every_instance : `bool`, optional (default = `False`)
-        Lift the limits of the archive's readers and data loaders (`max_instances`,
-        `batches_per_epoch`, `drop_last`) that `overrides` does not set.
-
-    # Raises
-
-    `ConfigurationError`
-        If the archive does not exist, is damaged, holds no trained model, is inconsistent, or is
-        not safe to load, or if `overrides` names settings that it does not have.
+    `archive_file` is a `model.tar.gz` or the folder of a training run, a path or URL.
+    `every_instance` lifts the limits of its readers and data loaders (`max_instances`,
+    `batches_per_epoch`, `drop_last`) that `overrides` does not set. The other parameters are
+    AllenNLP's. Raises `ConfigurationError` if the archive does not exist, is damaged, inconsistent
+    or not safe to load, holds no trained model, or lacks a setting in `overrides`.
     """
     check_for_gpu(cuda_device)
     location = str(archive_file)
@@ -93,10 +78,7 @@ def load_predictor(
     cuda_device: int = -1,
     overrides: Union[str, Dict[str, Any]] = "",
 ) -> Predictor:
-    """
-    The predictor of an untrusted archive, as `allennlp predict` makes it, with the settings of the
-    archive as its attribute `config`. See `load_archive` for parameters and errors.
-    """
+    """The predictor of an untrusted archive; its `config` has the settings. See `load_archive`."""
     archive = load_archive(archive_file, cuda_device, overrides)
     predictor: Any = Predictor.from_archive(archive)
     predictor.config = archive.config.as_dict(quiet=True)
@@ -107,11 +89,9 @@ def load_task(
     name: str, cuda_device: int = -1, overrides: Union[str, Dict[str, Any]] = ""
 ) -> Predictor:
     """
-    A trained model that comes with the package, to predict with.
-
-    `name` is a folder in `pretrained/tasks`, which has its model card. See `load_archive` for the
-    other parameters; `overrides` may be `{"model.dtype": "bfloat16"}`. Raises `ConfigurationError`
-    if there is no such model.
+    A trained model that comes with the package, to predict with. `name` is a folder in
+    `pretrained/tasks`, which has its model card. For the rest see `load_archive`; `overrides` may
+    be `{"model.dtype": "bfloat16"}`.
 
     # Examples
 
@@ -180,10 +160,7 @@ def _read_state_dict(path: Union[str, PathLike], cuda_device: int) -> Dict[str, 
 
 
 def _checked_parts(folder: Path, location: str, weights_file: Optional[str]) -> Dict[str, Any]:
-    """
-    Checks the parts of a trained model and returns its configuration, read as JSON before AllenNLP
-    evaluates it as jsonnet.
-    """
+    """Checks the parts of a trained model. Returns its configuration, read as JSON, not jsonnet."""
     config = read_config(folder, location)
     parts = [part for part in ("dataset_reader", "model") if not isinstance(config.get(part), dict)]
     missing = f"expected {parts[0]!r} in its config.json" if parts else ""

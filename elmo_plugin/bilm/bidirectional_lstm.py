@@ -14,12 +14,10 @@ BilstmState = List[Tuple[RecurrentState, ...]]
 
 class BidirectionalLstm(torch.nn.Module):
     """
-    The recurrent layers of a biLM: two stacks without shared weights, one for each direction
-    (section 3.1), or one stack if the options are not bidirectional.
+    The recurrent layers of a biLM (section 3.1), one stack for each direction.
 
-    Each layer is an LSTM with a clipped cell state and a projected and clipped output, as
-    TensorFlow's `LSTMCell` in bilm-tf. Like that cell, it adds 1 to the bias of the forget gate
-    when it computes the gate, not in the parameter; so weight files are written back bit for bit.
+    Like bilm-tf's `LSTMCell`, they clip the cell state and the projection, and add 1 to the bias of
+    the forget gate outside of the parameter. So weight files are written back bit for bit.
     """
 
     def __init__(self, options: BilmOptions) -> None:
@@ -38,22 +36,11 @@ class BidirectionalLstm(torch.nn.Module):
         self, tokens: torch.Tensor, packing: Packing, state: Optional[BilstmState] = None
     ) -> Tuple[torch.Tensor, BilstmState]:
         """
-        Runs all layers.
+        Runs all layers, and returns them and their final states.
 
-        # Parameters
-
-        tokens : `torch.Tensor`
-            Shape `(batch_size, num_tokens, token_dim)`. The token layer.
-        packing : `Packing`
-            Packing of the real tokens.
-        state : `Optional[BilstmState]`
-            Initial state of each layer, in the order of the batch; default zeros.
-
-        # Returns
-
-        `Tuple[torch.Tensor, BilstmState]`
-            The layers, shape `(n_layers, batch_size, num_tokens, 2 * output_dim)`, 0 at padding and
-            half as wide without a backward direction; and the final state of each layer.
+        `tokens` is the token layer, shape `(batch_size, num_tokens, token_dim)`. The layers have
+        shape `(n_layers, batch_size, num_tokens, num_directions * output_dim)` and are 0 at
+        padding. States are in the order of the batch; initial states are zeros by default.
         """
         batch_size, num_tokens, _ = tokens.size()
         tokens = tokens.flatten(0, 1)
@@ -85,27 +72,12 @@ class BidirectionalLstm(torch.nn.Module):
         dropout: Callable[[torch.Tensor], torch.Tensor] = lambda inputs: inputs,
     ) -> Tuple[List[torch.Tensor], List[RecurrentState]]:
         """
-        Runs the layers of one direction.
+        Runs one of `stacks`, and returns the output and the final state of each layer.
 
-        # Parameters
-
-        stack : `torch.nn.ModuleList`
-            `forward_layers` or `backward_layers`.
-        inputs : `torch.Tensor`
-            Shape `(num_packed, token_dim)`. Tokens in packed order for this direction.
-        batch_sizes : `Sequence[int]`
-            Number of sentences at each step, in descending order.
-        initial : `Optional[Sequence[RecurrentState]]`
-            Initial state of each layer, longest sentence first; default zeros.
-        dropout : `Callable[[torch.Tensor], torch.Tensor]`
-            Applied to the input of each layer; the skip connection adds the input after dropout, as
-            in bilm-tf.
-
-        # Returns
-
-        `Tuple[List[torch.Tensor], List[RecurrentState]]`
-            The output of each layer, shape `(num_packed, output_dim)`, and its final state, longest
-            sentence first.
+        `inputs` are tokens in packed order, shape `(num_packed, token_dim)`; outputs have shape
+        `(num_packed, output_dim)`. `batch_sizes` is the number of sentences at each step. States,
+        initially zeros by default, have the longest sentence first. `dropout` is applied to the
+        input of each layer before the skip connection adds that input, as in bilm-tf.
         """
         outputs: List[torch.Tensor] = []
         finals: List[RecurrentState] = []

@@ -34,35 +34,28 @@ class BilmOutput(NamedTuple):
 
 class Bilm(torch.nn.Module):
     """
-    The bidirectional language model of Peters et al. (2018), sections 3.1 and 3.4, without its
-    softmax. Input: the character ids of a batch of sentences, or word ids if the options have token
-    embeddings. Output: one vector per token and layer.
+    The bidirectional language model of Peters et al. (2018), sections 3.1 and 3.4, without softmax.
 
-    The constructor needs options only; `load_bilm` and `from_pretrained` also read weights. With
-    `bidirectional` false in the options it is a forward-only language model, whose layers are half
-    as wide. Raises `ConfigurationError` if it is to be both `stateful` and `warm_up`.
+    It reads the character ids of a batch of sentences, or word ids if the options have token
+    embeddings, and returns one vector per token and layer. If `bidirectional` is false in the
+    options, it is a forward-only language model with layers half as wide. The constructor reads no
+    weights; `load_bilm` and `from_pretrained` do.
 
     # Parameters
 
-    options : `BilmOptions`
-        Shape of the model.
-    stateful : `bool`, optional (default = `False`)
-        By default the layers of a sentence depend on that sentence only. If true, row `i` of a
-        batch starts from the final state of row `i` of the previous batch, as in AllenNLP and
-        bilm-tf; `reset_state` sets that state to zero.
-    warm_up : `bool`, optional (default = `False`)
-        Start each sentence from the state after an empty sentence instead of from zeros. A biLM
-        trained on continuous text has rarely seen a zero state; unlike `stateful`, this keeps the
-        layers independent of other sentences. Costs two tokens per batch.
-    source : `str`, optional (default = `""`)
-        The file of the options; stored with the parameters, so that an archive can rebuild the
-        model without that file.
+    stateful : `bool`
+        Start row `i` of a batch from the final state of row `i` of the previous batch, as AllenNLP
+        and bilm-tf do, until `reset_state`. By default sentences are independent.
+    warm_up : `bool`
+        Start each sentence from the state after an empty sentence, not from zeros, which a biLM
+        trained on continuous text has rarely seen. Costs two tokens per batch. Excludes `stateful`.
+    source : `str`
+        The options file. Archives store its name and its content, so they do not need the file.
     """
 
     boundary_ids: torch.Tensor
     options_json: torch.Tensor
-    # The functions of these names in `bilm.files.folders`, which `bilm/__init__.py` makes methods:
-    # the model imports nothing from its files.
+    # Methods that `bilm/__init__.py` adds, because the model imports nothing from `bilm.files`.
     from_pretrained: ClassVar[Callable[..., "Bilm"]]
     save_pretrained: ClassVar[Callable[..., None]]
     push_to_hub: ClassVar[Callable[..., str]]
@@ -108,21 +101,12 @@ class Bilm(torch.nn.Module):
 
     def forward(self, character_ids: torch.Tensor) -> BilmOutput:
         """
-        The layers of a batch. `<S>` and `</S>` are added to each sentence, so the output is two
-        tokens longer.
+        Computes the layers of a batch, two tokens longer: each sentence gets `<S>` and `</S>`.
 
-        # Parameters
-
-        character_ids : `torch.Tensor`
-            Shape `(batch_size, num_tokens, max_characters_per_token)`, 0 at padding. The last size
-            is 1 for token embeddings.
-
-        # Raises
-
-        `ValueError`
-            If the ids have another shape or are too large, or padding is before a token.
-        `ConfigurationError`
-            If the token layer and the LSTM layers differ in width.
+        `character_ids` has shape `(batch_size, num_tokens, max_characters_per_token)`, 0 at
+        padding; the last size is 1 for token embeddings. Raises `ValueError` for another shape, ids
+        that are too large or padding before a token. Raises `ConfigurationError` if the token layer
+        and the LSTM layers differ in width.
         """
         self.options.check_widths()
         if torch.is_grad_enabled() and any(p.requires_grad for p in self.parameters()):
@@ -147,7 +131,7 @@ class Bilm(torch.nn.Module):
         return BilmOutput(torch.cat([token_layer.unsqueeze(0), hidden_layers]), mask)
 
     def checked_mask(self, character_ids: torch.Tensor) -> torch.Tensor:
-        """True on tokens: shape `(batch_size, num_tokens)`. Raises the errors of `forward`."""
+        """True on tokens: `(batch_size, num_tokens)`. Raises the `ValueError` of `forward`."""
         longest, num_ids = self.characters.max_characters_per_token, self.characters.n_characters
         hint = " Give the token indexer the biLM's `options_file`."
         problem, found = "", tuple(character_ids.shape)
@@ -169,9 +153,9 @@ class Bilm(torch.nn.Module):
 
     def precompute(self, words: Sequence[str]) -> None:
         """
-        Computes the token layer of these words in advance, so that `forward` runs the character
-        encoder for them only if its gradients are needed. The table, `token_dim` numbers per word,
-        is dropped when weights are loaded or moved, and by `train()` and `eval()`.
+        Computes the token layer of `words` in advance, `token_dim` numbers for each. `forward` then
+        runs the character encoder for them only if its gradients are needed. The table is dropped
+        when weights are loaded or moved, and by `train()` and `eval()`.
         """
         self._token_table = (
             TokenLayerTable(self.character_encoder, self.characters, words) if words else None
@@ -183,10 +167,9 @@ class Bilm(torch.nn.Module):
 
     def to_int8(self) -> "Bilm":
         """
-        Quantises the weights to int8, with a scale for each row of a matrix. They need a quarter of
-        the memory and cannot be trained any more; layers differ by about 1 %. On a CPU with VNNI
-        and at the published size it is faster than float32, most with single sentences, but
-        bfloat16 is as fast or faster (`benchmarks/embed.py`).
+        Quantises the weights to int8, with a scale per row. They need a quarter of the memory and
+        cannot be trained any more; layers change by about 1 %. At the published size, on a CPU with
+        VNNI, it is faster than float32 and no faster than bfloat16 (`benchmarks/embed.py`).
         """
         convolutions = getattr(self.character_encoder, "convolutions", None)
         for parent in list(self.modules()):
@@ -198,10 +181,7 @@ class Bilm(torch.nn.Module):
         return self.requires_grad_(False)
 
     def train(self, mode: bool = True) -> "Bilm":
-        """
-        Also marks the weights as changed. Call it (or `eval`) after you change weights through
-        `.data`.
-        """
+        """Also marks weights as changed. Call it, or `eval`, after changes through `.data`."""
         self._notice_change()
         return super().train(mode)
 
@@ -232,10 +212,7 @@ class Bilm(torch.nn.Module):
     def _token_layer(
         self, character_ids: torch.Tensor, mask: torch.Tensor
     ) -> Tuple[torch.Tensor, torch.Tensor]:
-        """
-        The token layer, shape `(batch_size, num_tokens + 2, token_dim)`, with arbitrary values at
-        padding; and the number of tokens per sentence, `<S>` and `</S>` included.
-        """
+        """The token layer, arbitrary at padding, and the lengths, `<S>` and `</S>` included."""
         batch_size, num_tokens = mask.size()
         # The row of each position in the encoded words: <S>, </S>, then the distinct words.
         rows = torch.zeros(batch_size, num_tokens + 2, dtype=torch.long, device=mask.device)
@@ -250,6 +227,7 @@ class Bilm(torch.nn.Module):
         encode = self._token_table or self.character_encoder
         if tracks_gradients(*self.character_encoder.parameters()):
             encode = self.character_encoder
+        # Shape: (batch_size, num_tokens + 2, token_dim), (batch_size,)
         return encode(words)[rows], lengths
 
     def _initial_state(self, batch_size: int) -> Optional[BilstmState]:

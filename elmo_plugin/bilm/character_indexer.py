@@ -12,7 +12,7 @@ from elmo_plugin.bilm.files.load import read_options
 
 
 class _Ids(numpy.ndarray):
-    """An array that can be compared as a list can: AllenNLP compares text fields."""
+    """An array that compares like a list: AllenNLP compares text fields."""
 
     def __eq__(self, other: Any) -> bool:
         return numpy.array_equal(self, other)
@@ -21,17 +21,15 @@ class _Ids(numpy.ndarray):
 @TokenIndexer.register("elmo-characters")
 class CharacterIndexer(ELMoTokenCharactersIndexer):
     """
-    Converts tokens to the character ids of a biLM, or to word ids for token embeddings.
-
-    For the published biLMs the ids are those of AllenNLP's `elmo_characters`, computed faster. It
-    is a subclass of that indexer because Hotflip accepts no other.
+    Converts tokens to the character ids of a biLM, or to word ids for token embeddings. It is
+    faster than AllenNLP's `elmo_characters`, and a subclass because Hotflip accepts no other.
 
     # Parameters
 
-    options_file : `Optional[str]`, optional (default = `None`)
-        Options of the biLM; default `ELMO_OPTIONS`, as for the biLM itself.
+    options_file : `Optional[str]`
+        Options of the biLM; by default `ELMO_OPTIONS`, as for the biLM itself.
     serialization_dir : `Optional[str]`
-        Given by AllenNLP: the folder of an unpacked archive, which contains the options.
+        Given by AllenNLP: the folder of an unpacked archive, whose weights contain the options.
     """
 
     def __init__(

@@ -21,10 +21,9 @@ _MAX_CACHED = 100_000
 @dataclass
 class CharacterMap:
     """
-    Converts words to character ids, as bilm-tf's `UnicodeCharsVocabulary`.
-
-    The ids of a word are: begin of word, its characters (cut to fit), end of word, padding. `<S>`
-    and `</S>` are words of one special character. 0 does not occur in a word; it pads sentences.
+    Converts words to character ids, like bilm-tf's `UnicodeCharsVocabulary`: begin of word,
+    characters (cut to fit), end of word, padding. `<S>` and `</S>` are words of one special
+    character. The id 0 pads sentences and is not in any word.
     """
 
     #: Ids per word, including begin and end of word.
@@ -48,7 +47,7 @@ class CharacterMap:
 
     @classmethod
     def from_options(cls, options: BilmOptions) -> "CharacterMap":
-        """The map of a biLM that reads characters, see `map_of`."""
+        """The map of a biLM that reads characters."""
         cnn = options.char_cnn
         assert cnn is not None
         return cls(cnn.max_characters_per_token, cnn.n_characters, cnn.character_unit)
@@ -111,10 +110,8 @@ class CharacterMap:
 class WordMap(CharacterMap):
     """
     Converts words to ids for token embeddings. A word has one id in place of its character ids, so
-    that the same code handles both: shape `(batch_size, num_tokens, 1)`, 0 at padding.
-
-    The id of `words[i]` is `i + 1`; its embedding is row `i` of the weight file. All other words
-    have the id of `<UNK>`, which must be in `words`.
+    that the same code handles both. The id of `words[i]` is `i + 1`; its embedding is row `i` of
+    the weight file. Other words have the id of `<UNK>`, which must be in `words`.
     """
 
     def __init__(self, words: Sequence[str]) -> None:
@@ -132,10 +129,7 @@ class WordMap(CharacterMap):
 
 
 def map_of(options: BilmOptions) -> CharacterMap:
-    """
-    The map from words to the ids that a biLM of these options reads, or a `ConfigurationError` if
-    the words of its token embeddings are not known.
-    """
+    """The map of a biLM. Raises `ConfigurationError` if the words of its embeddings are unknown."""
     if options.char_cnn is not None:
         return CharacterMap.from_options(options)
     if options.words is None:

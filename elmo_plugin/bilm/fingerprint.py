@@ -8,10 +8,7 @@ from elmo_plugin.modules.linear.int8 import Int8Linear
 
 
 def fingerprint(bilm: Bilm) -> str:
-    """
-    A hash of the options of a biLM and of its weights with their types: 32 hexadecimal digits. It
-    does not depend on the files or the device.
-    """
+    """A hash of a biLM's options and weights, and of their types: 32 hexadecimal digits."""
     digest = hashlib.blake2b(f"{bilm.options!r}".encode(), digest_size=16)
     # `repr` does not contain the words of token embeddings.
     digest.update(" ".join(bilm.options.words or ()).encode())

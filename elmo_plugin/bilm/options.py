@@ -38,8 +38,8 @@ class CharacterCnnOptions:
     filters: Tuple[Tuple[int, int], ...] = setting(FILTERS)
     #: Width of a character embedding.
     embedding_dim: int = setting(whole_number(), name="embedding.dim")
-    #: Number of character ids, padding (id 0) included: 262 for bytes; at least a character, the
-    #: unknown and 5 specials besides.
+    #: Number of character ids: 262 for bytes. At least padding (id 0), 5 specials, the unknown and
+    #: one character.
     n_characters: int = setting(whole_number(8, 10**7))
     #: Ids per word, the begin and end of the word included.
     max_characters_per_token: int = setting(whole_number(3, _MAX_CHARACTERS))
@@ -118,11 +118,8 @@ class BilmOptions:
     @classmethod
     def from_file(cls, options_file: Union[str, PathLike]) -> "BilmOptions":
         """
-        # Raises
-
-        `ConfigurationError`
-            If there is no such file, if it is not JSON, or if a setting is missing or impossible;
-            for token embeddings, if there is no `vocabulary.txt` beside the file.
+        Reads an options file, and for token embeddings the `vocabulary.txt` beside it. Raises
+        `ConfigurationError` if one is missing or damaged, or a setting is missing or impossible.
         """
         try:
             with open(local_path(options_file), encoding="utf-8") as opened:
@@ -144,10 +141,7 @@ class BilmOptions:
 
     @classmethod
     def from_dict(cls, source: Dict[str, Any], location: str = "biLM options") -> "BilmOptions":
-        """
-        Reads the content of an options file, which messages call `location`. Raises
-        `ConfigurationError` if a setting is missing or impossible.
-        """
+        """Reads the content of an options file. Its `ConfigurationError` begins with `location`."""
         cnn, words = None, None
         if isinstance(source, dict) and source.get("char_cnn") is not None:
             cnn = read_part(CharacterCnnOptions, source, "char_cnn", location)
@@ -170,18 +164,13 @@ class BilmOptions:
         return cls(cnn, lstm, source, bidirectional, words)
 
     def with_words(self, words: Sequence[str], location: str = "biLM options") -> "BilmOptions":
-        """
-        The same options with token embeddings of these words, which become part of `source`.
-        Raises `ConfigurationError` if `n_tokens_vocab` is not their number.
-        """
+        """The options with these words, also in `source`. Raises the errors of `from_dict`."""
         source = {"n_tokens_vocab": len(words), **self.source, "vocabulary": list(words)}
         return self.from_dict(source, location)
 
     def to_json(self, **changes: Any) -> str:
-        """
-        The text of an options file. Settings with another default in AllenNLP or bilm-tf are always
-        written; `vocabulary` is not: the words of token embeddings belong in `vocabulary.txt`.
-        """
+        """The text of an options file, with `changes`. Words belong in `vocabulary.txt`."""
+        # Defaults are written too, because AllenNLP or bilm-tf have others.
         lstm = {**self.source["lstm"], **asdict(self.lstm)}
         written = {**self.source, "bidirectional": self.bidirectional, "lstm": lstm, **changes}
         if self.char_cnn is None:
@@ -192,7 +181,7 @@ class BilmOptions:
         return json.dumps(written, indent=4, ensure_ascii=False) + "\n"
 
     def difference(self, other: "BilmOptions") -> str:
-        """The first setting in which other options differ, by its name in the file."""
+        """Describes the first setting in which `other` differs, by its name in the file."""
         for name in ("bidirectional", "char_cnn", "lstm"):
             ours, theirs = getattr(self, name), getattr(other, name)
             if ours != theirs:
@@ -215,7 +204,7 @@ class BilmOptions:
 
 
 def _check_characters(cnn: CharacterCnnOptions, location: str) -> None:
-    """Raises `ConfigurationError` if settings of characters do not fit each other."""
+    """Raises `ConfigurationError` if the settings of characters do not fit each other."""
     found, longest = cnn.n_characters, cnn.max_characters_per_token
     problem = ""
     if max(width for width, _ in cnn.filters) > longest:
@@ -233,13 +222,13 @@ def _check_characters(cnn: CharacterCnnOptions, location: str) -> None:
 
 
 def encode_stored_options(options: Dict[str, Any], options_file: str) -> torch.Tensor:
-    """JSON of both, see `encode_bytes`; `options` is the content of an options file."""
+    """Encodes the content and the name of an options file as JSON, see `encode_bytes`."""
     text = json.dumps({"options_file": options_file, "options": options}, sort_keys=True)
     return encode_bytes(text.encode())
 
 
 def decode_stored_options(stored: torch.Tensor) -> Dict[str, Any]:
-    """`options` and `options_file`; a `ConfigurationError` if other numbers are there."""
+    """Returns `options` and `options_file`. Raises `ConfigurationError` for other numbers."""
     try:
         content = json.loads(decode_bytes(stored))
     except ValueError as error:
@@ -255,10 +244,10 @@ def decode_stored_options(stored: torch.Tensor) -> Dict[str, Any]:
 
 
 def encode_bytes(content: bytes) -> torch.Tensor:
-    """Bytes as floats: users convert and average whole state dicts, which keeps these numbers."""
+    """Bytes as floats, which stay the same when users convert or average whole state dicts."""
     return torch.frombuffer(bytearray(content), dtype=torch.uint8).float()
 
 
 def decode_bytes(values: torch.Tensor) -> bytes:
-    """Reverts `encode_bytes`, whatever the type; older archives have uint8."""
+    """Reverts `encode_bytes`, whatever the type is now; older archives have uint8."""
     return bytes(values.cpu().float().round().to(torch.uint8).numpy())

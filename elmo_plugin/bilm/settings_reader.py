@@ -1,4 +1,4 @@
-"""Settings in nested JSON: looked up by dotted names and checked."""
+"""Looks up settings in nested JSON by dotted names, and checks them."""
 
 import math
 from dataclasses import field, fields
@@ -21,10 +21,7 @@ class Kind(NamedTuple):
 
 
 def whole_number(minimum: int = 1, maximum: int = 1_000_000) -> Kind:
-    """
-    A whole number within bounds. Larger ones are mistakes, and a model of them would use all RAM
-    before it failed: the published biLMs are at most 4,096 wide.
-    """
+    """A whole number within bounds. A larger one is a mistake that could use up all RAM."""
     return Kind(
         f"a whole number of at least {minimum} and at most {maximum:,}",
         # Not `isinstance`, by which true is an `int`.
@@ -33,7 +30,6 @@ def whole_number(minimum: int = 1, maximum: int = 1_000_000) -> Kind:
 
 
 def one_of(*choices: str) -> Kind:
-    """One of several words."""
     return Kind(f"one of {', '.join(choices)}", lambda value: value in choices)
 
 
@@ -73,12 +69,12 @@ WORDS = Kind(
 
 
 def setting(kind: Kind, default: Any = _REQUIRED, name: str = "") -> Any:
-    """A field of a dataclass, with its kind, default and (if it is another) name in the JSON."""
+    """A field of a dataclass. `name` is its name in the JSON, if it is another one."""
     return field(metadata={"kind": kind, "default": default, "name": name})
 
 
 def read_part(kind: Type[Part], source: Any, name: str, location: str) -> Part:
-    """A dataclass of `setting` fields, which are below `name` in the JSON; see `read_setting`."""
+    """Reads a dataclass of `setting` fields from the JSON below `name`, see `read_setting`."""
     values = {
         each.name: read_setting(
             source,
@@ -95,10 +91,7 @@ def read_part(kind: Type[Part], source: Any, name: str, location: str) -> Part:
 def read_setting(
     source: Any, name: str, location: str, kind: Kind, default: Any = _REQUIRED
 ) -> Any:
-    """
-    The setting of a dotted name; `default` if it is missing or `null`. Raises `ConfigurationError`,
-    which calls the JSON `location`, if it is required or of another kind.
-    """
+    """The value of a dotted name, or `default` if missing or null. Errors begin with `location`."""
     value = source
     for part in name.split("."):
         value = value.get(part, _MISSING) if isinstance(value, dict) else _MISSING

@@ -13,7 +13,7 @@ from elmo_plugin.util.weight_state import WeightState
 
 
 class _TokenLayer(torch.nn.Module):
-    """What both kinds have: embeddings, with a row for id 0, which pads sentences."""
+    """The common part: embeddings with a row for id 0, which pads sentences."""
 
     embedding: torch.nn.Embedding
     output_dim: int
@@ -26,15 +26,13 @@ class _TokenLayer(torch.nn.Module):
 
 class CharacterEncoder(_TokenLayer):
     """
-    Computes the token layer of a biLM from the characters of words: convolutions over character
-    embeddings, the maximum over positions, an activation and highway layers
-    ([Kim et al. 2016](https://arxiv.org/abs/1508.06615)), then a projection if the options have one
-    (section 3.4 of the ELMo paper).
+    Computes the token layer of a biLM from characters (section 3.4 of the ELMo paper):
+    convolutions, maximum over positions, activation, highway layers ([Kim et al.
+    2016](https://arxiv.org/abs/1508.06615)) and, if the options have one, a projection.
 
-    All windows that contain only padding give the same result, so one per word is computed instead
-    of up to fifty. For this, words are sorted by length, and the windows of words of similar length
-    are multiplied in one product. In training on a CPU with compiled kernels, `character_maxima`
-    computes the convolutions instead.
+    Windows of padding give the same result, so only one per word is computed, not up to fifty. For
+    this, words are sorted by length; words of similar length share a product. On a GPU with Triton,
+    and in training on a CPU with compiled kernels, `character_maxima` computes the convolutions.
     """
 
     def __init__(self, options: BilmOptions) -> None:
@@ -99,10 +97,7 @@ class CharacterEncoder(_TokenLayer):
         return features if self.projection is None else self.projection(features)
 
     def _convolve(self, character_ids: torch.Tensor, num_characters: int) -> torch.Tensor:
-        """
-        The features of words of at most `num_characters` ids before padding: shape
-        `(num_words, num_filters)`.
-        """
+        """Features of words with at most `num_characters` ids: shape `(num_words, num_filters)`."""
         num_words = len(character_ids)
         # The widest filter needs one window that contains only padding.
         widest = min(self._max_characters, num_characters + max(self._widths))
@@ -127,7 +122,7 @@ class Highway(torch.nn.Module):
 
     [Srivastava et al. (2015)](https://arxiv.org/abs/1505.00387), with bilm-tf's sign: its "carry"
     gate multiplies the transformed features. AllenNLP's `Highway` is the same function without
-    `PackedLinear`, which makes the biLM fast on small batches.
+    `PackedLinear`, which is fast on small batches.
     """
 
     def __init__(self, dim: int) -> None:
@@ -147,10 +142,7 @@ class Highway(torch.nn.Module):
 
 
 class TokenEmbeddings(_TokenLayer):
-    """
-    The token layer of a biLM with one vector per word: "token embeddings" in section 3.1 of the
-    paper, `embedding` in bilm-tf's weight files.
-    """
+    """A token layer with one vector per word (section 3.1), `embedding` in files of bilm-tf."""
 
     def __init__(self, options: BilmOptions) -> None:
         super().__init__()
@@ -169,11 +161,7 @@ class TokenEmbeddings(_TokenLayer):
 
 
 class TokenLayerTable:
-    """
-    Keeps the token layer of the given words; other words are computed by `encoder` at each call,
-    and all words once its weights have changed. `characters` converts words to the ids that
-    `encoder` reads.
-    """
+    """Looks up the token layer of `words`. Computes others, and all if weights have changed."""
 
     def __init__(
         self,
@@ -216,11 +204,7 @@ def _reset_linear(layer: torch.nn.Linear) -> None:
 
 
 def _groups(num_characters: List[int]) -> List[Tuple[int, int, int]]:
-    """
-    Divides words sorted by length into groups `(first, last, longest)` of similar length. A group
-    ends when it has more than `tuning.MIN_WINDOWS` windows and its next word is longer by a quarter
-    than its first, or when its next word would bring it above `tuning.MAX_WINDOWS`.
-    """
+    """Divides words sorted by length into groups of similar length: `(first, last, longest)`."""
     groups: List[Tuple[int, int, int]] = []
     first = 0
     for last in range(1, len(num_characters) + 1):

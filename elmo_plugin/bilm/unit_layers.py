@@ -25,16 +25,13 @@ def unit_layers(
     bilm: Bilm, softmax: Optional[SoftmaxWeights], magnitudes: Magnitudes
 ) -> Tuple[Bilm, Optional[SoftmaxWeights]]:
     """
-    The same language model with its layers rescaled to a root mean square of 1, once for the token
-    layer and once for all recurrent layers together.
+    Rescales the layers of a language model to a root mean square of 1. Training can lead to any
+    magnitude, because the softmax compensates for it, but small layers can slow down task models.
 
-    A language model can be trained to any magnitude of its layers, because its softmax can
-    compensate for it; small layers can slow down the training of task models. The layers are scaled
-    by two factors, by which the matrices that read them are divided, so that the probabilities of
-    words are the same except for rounding. `proj_clip` is scaled with the layers.
-
-    `magnitudes` come from `layer_magnitudes`. Raises `ConfigurationError` if the LSTMs or the
-    character encoder have no projection, whose weights are scaled.
+    One factor scales the token layer, and one all recurrent layers with `proj_clip`. The matrices
+    that read these layers are divided by it, so words keep their probabilities, except for
+    rounding. The factors come from `layer_magnitudes`. Raises `ConfigurationError` if the LSTMs or
+    the character encoder have no projection to scale.
     """
     options = bilm.options
     cnn = options.char_cnn
@@ -57,10 +54,7 @@ def unit_layers(
 
 
 def layer_magnitudes(bilm: Bilm, sentences: Sequence[Sequence[str]]) -> Magnitudes:
-    """
-    Measures the layers on sentences, given by their words. Raises `ConfigurationError` if there are
-    no words, or a layer is zero.
-    """
+    """Measures layers on sentences. `ConfigurationError` if they are zero or there are no words."""
     squares = torch.zeros(bilm.num_layers, dtype=torch.float64)
     num_words = 0
     # Sentences without words would be layers of `<S>` and `</S>` only.
@@ -83,7 +77,6 @@ def layer_magnitudes(bilm: Bilm, sentences: Sequence[Sequence[str]]) -> Magnitud
 
 
 def _scaled(bilm: Bilm, token_factor: float, lstm_factor: float) -> Dict[str, torch.Tensor]:
-    """The state dict with scaled layers."""
     # The module that outputs the token layer.
     last = "embedding" if bilm.options.char_cnn is None else "projection"
     scaled = {}

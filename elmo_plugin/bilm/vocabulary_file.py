@@ -1,7 +1,4 @@
-"""
-The words that a biLM predicts or has token embeddings of: chosen from a text, written into
-`vocabulary.txt`, and stored in the vocabulary of an archive.
-"""
+"""Chooses, writes and reads the words that a biLM predicts or has token embeddings of."""
 
 import os
 from collections import Counter
@@ -36,9 +33,8 @@ def count_and_choose(
     on_progress: Callable[[int], object] = lambda num_lines: None,
 ) -> List[Entry]:
     """
-    Counts the words of a text and chooses those to predict; see `Text`, `count_words` and
-    `choose_words` for the parameters, and `numbered_lines` for its exceptions. Raises
-    `ConfigurationError` if there is no such text, or no word in it.
+    Counts the words of a text and chooses those to predict, see `Text` and `choose_words`. Raises
+    `ConfigurationError` if there is no such text or no word in it.
     """
     _check_choice(size, min_count)
     shards = find_shards(text)
@@ -50,12 +46,11 @@ def count_and_choose(
 
 def choose_words(counts: WordCounts, size: Optional[int] = None, min_count: int = 1) -> List[Entry]:
     """
-    The words to predict: `<S>`, `</S>`, `<UNK>`, then the most frequent ones in descending order of
-    their counts, words of equal count in alphabetical order.
+    The words to predict: `<S>`, `</S>`, `<UNK>`, then the others by descending count, and in
+    alphabetical order if the counts are equal.
 
-    `<S>` and `</S>` are counted once per sentence, `<UNK>` once for each word left out: those that
-    occur less than `min_count` times, and those beyond `size` words, the first three included.
-    Raises `ConfigurationError` if `size` or `min_count` is impossible.
+    Words that occur less than `min_count` times are left out, and words beyond `size`, which
+    includes the first three. `<UNK>` has the sum of their counts, `<S>` and `</S>` count sentences.
     """
     given = Counter({BEGIN_SENTENCE: counts.num_sentences, END_SENTENCE: counts.num_sentences})
     # The text itself may contain these words.
@@ -76,7 +71,7 @@ def check_specials(words: Sequence[str], location: str) -> None:
 
 
 def write_vocabulary(entries: Sequence[Entry], path: Union[str, os.PathLike]) -> None:
-    """Writes lines `word<TAB>count`, or `word` if the count is not known, with `atomic_write`."""
+    """Writes lines `word<TAB>count`, or `word` if the count is not known."""
     with atomic_write(path) as unfinished:
         with open(unfinished, "w", encoding="utf-8", newline="\n") as file:
             file.writelines(
@@ -89,11 +84,8 @@ def read_vocabulary(
 ) -> List[Entry]:
     """
     Reads a file of `write_vocabulary` or of bilm-tf (words without counts), plain or gzip. `size`
-    and `min_count` leave out words at its end, see `choose_words`.
-
-    Raises `ConfigurationError` if there is no such file, it does not begin with `<S>`, `</S>` and
-    `<UNK>`, contains no other word or a word twice, is not in descending order of the counts, or
-    has no counts for `min_count`.
+    and `min_count` leave out words at its end, as in `choose_words`. Raises `ConfigurationError` if
+    the file does not exist, lacks words or counts, or has a word twice or out of order.
     """
     entries: Dict[str, Optional[int]] = {}
     try:
@@ -122,10 +114,7 @@ def read_vocabulary(
 
 
 def words_beside(options_file: Union[str, os.PathLike]) -> List[str]:
-    """
-    The words of a biLM with token embeddings, from the `vocabulary.txt` beside its options, or a
-    `ConfigurationError` if there is none.
-    """
+    """Reads the `vocabulary.txt` beside an options file, or raises `ConfigurationError`."""
     path = os.path.join(os.path.dirname(options_file), VOCABULARY_FILE)
     try:
         find_file(path)
@@ -138,10 +127,7 @@ def words_beside(options_file: Union[str, os.PathLike]) -> List[str]:
 
 
 def read_predicted_words(folder: Path) -> Tuple[Optional[List[str]], Optional[List[int]]]:
-    """
-    The words that a trained language model predicts, from its folder, and their counts. `None` for
-    words without a language model, and for counts that are not known.
-    """
+    """The words that a trained model predicts, and their counts; `None` for what is unknown."""
     words, entries = (_lines(folder, name) for name in (SOFTMAX_NAMESPACE, COUNTS_NAMESPACE))
     if words is None or entries is None:
         return words, None
@@ -149,11 +135,7 @@ def read_predicted_words(folder: Path) -> Tuple[Optional[List[str]], Optional[Li
 
 
 def decode_counts(entries: List[str], num_words: int) -> List[int]:
-    """
-    The count of each word, from run-length encoded entries `"<id> <count>"`: all words from this id
-    up to the next entry, or up to `num_words`, have this count. Words are sorted by count,
-    so that there are few entries.
-    """
+    """Expands runs: `"<id> <count>"` is the count of the words from this id up to the next."""
     first_ids, counts = zip(*(map(int, entry.split()) for entry in entries))
     ends = [*first_ids[1:], num_words]
     return [c for first, end, c in zip(first_ids, ends, counts) for _ in range(first, end)]
@@ -212,7 +194,7 @@ def _problem(word: str, count: Optional[str], before: Dict[str, Optional[int]]) 
 def _chosen(
     entries: List[Entry], size: Optional[int], min_count: int, file: str = ""
 ) -> List[Entry]:
-    """The entries without the words to leave out, which the count of `<UNK>` includes."""
+    """Leaves out words, and adds their counts to the count of `<UNK>`."""
     _check_choice(size, min_count)
     words = entries[len(SPECIALS) : size]
     highest = entries[len(SPECIALS)][1] if words else min_count

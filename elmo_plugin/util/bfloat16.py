@@ -10,7 +10,7 @@ logger = logging.getLogger(__name__)
 
 
 def _cpu_has_instructions() -> bool:
-    """oneDNN also says that it supports bfloat16 with AVX-512 alone, where it only converts."""
+    """oneDNN also claims bfloat16 with AVX-512 alone, where it only converts."""
     if platform.machine().lower() in ("x86_64", "amd64"):
         names = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
         return any(getattr(torch.cpu, name)() for name in names if hasattr(torch.cpu, name))
@@ -33,11 +33,8 @@ def bfloat16_if_fast(device: torch.device) -> torch.dtype:
 
 def autocast_bfloat16(device: torch.device, enabled: bool = True) -> torch.autocast:
     """
-    `torch.autocast` with products in bfloat16, for a `with` statement.
-
-    On a CPU without instructions for bfloat16, products stay in float32, which is faster there, and
-    the first call logs a warning. If not `enabled`, products are in float32, also within another
-    `torch.autocast`.
+    `torch.autocast` to bfloat16, or to float32 if not `enabled`, or on a CPU without instructions
+    for bfloat16, where float32 is faster; there the first call logs a warning.
     """
     if enabled and not _is_fast(device):
         _warn("Models and training runs for which it is set compute in float32, which is faster.")
@@ -46,7 +43,7 @@ def autocast_bfloat16(device: torch.device, enabled: bool = True) -> torch.autoc
 
 
 def warn_of_slow_bilm(device: torch.device) -> None:
-    """To be called when a biLM computes in bfloat16: logs a warning, once, if that is slow."""
+    """Warns, once, that a biLM computes in bfloat16, if that is slow on its device."""
     if not _is_fast(device):
         _warn("The biLM computes in bfloat16 as asked, but is faster in float32.")
 

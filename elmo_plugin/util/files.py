@@ -1,4 +1,4 @@
-"""Local paths: of files that may be at a URL, of pipes, and of the user's cache."""
+"""Paths: local copies of URLs, pipes, and the user's cache."""
 
 import errno
 import os
@@ -31,14 +31,11 @@ def cache_folder() -> Optional[Path]:
 
 def local_path(path: Union[str, PathLike]) -> str:
     """
-    The local file or folder of a path or URL.
-
-    A path may begin with `~` or `file://`. A URL may be any that the library `cached_path` reads
-    (`https://`, `s3://`, `gs://`, `hf://` …); it is downloaded once, into AllenNLP's cache folder.
-    A member of an archive is written `https://host/archive.zip!folder/file`.
-
-    Raises `FileNotFoundError` if there is no such file, or a server does not allow reading it, and
-    `ImportError` if it is a URL and `cached_path` is not installed.
+    The local path of a file or folder, which may begin with `~` or `file://`, or be a URL that the
+    library `cached_path` reads (`https://`, `s3://`, `gs://`, `hf://` …). It is downloaded once,
+    into AllenNLP's cache folder. `https://host/archive.zip!folder/file` is a member of an archive.
+    Raises `FileNotFoundError` if there is no such file or a server does not allow reading it, and
+    `ImportError` if `cached_path` is needed but not installed.
     """
     path = os.fspath(path)
     if "://" in path and not path.startswith("file://"):

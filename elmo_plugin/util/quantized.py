@@ -12,8 +12,8 @@ _MIN_SIZE = 4096
 
 def quantized(parameters: Dict[str, torch.Tensor]) -> Dict[str, torch.Tensor]:
     """
-    A state dict whose matrices are quantised to int8, from -127 to 127, with a scale per row: the
-    error of a number is at most 1/254 of the largest absolute value in its row.
+    A state dict whose matrices are in int8, from -127 to 127, with a scale per row. The error of a
+    number is at most 1/254 of the largest absolute value in its row.
     """
     found: Dict[str, torch.Tensor] = {}
     for name, value in parameters.items():
@@ -26,23 +26,17 @@ def quantized(parameters: Dict[str, torch.Tensor]) -> Dict[str, torch.Tensor]:
 
 
 def quantized_rows(matrix: torch.Tensor) -> Tuple[torch.Tensor, torch.Tensor]:
-    """
-    A matrix in units of its rows' scales, int8 from -127 to 127, and the scales: float32, of shape
-    `(num_rows,)`.
-    """
-    # Contiguous, as oneDNN packs the result: matrices of weight files are transposed.
+    """A matrix in int8, from -127 to 127, and the scale of each row: float32, `(num_rows,)`."""
+    # oneDNN packs contiguous matrices, but matrices of weight files are transposed.
     matrix = matrix.detach().float().contiguous()
-    # Above 0 also for a row of zeros, which is divided by its scale too.
+    # Above 0 even for a row of zeros, because each row is divided by its scale.
     largest = matrix.abs().amax(dim=1).clamp_min(torch.finfo(torch.float32).tiny * 127)
     scales = largest / 127
     return (matrix / scales.unsqueeze(1)).round().to(torch.int8), scales
 
 
 def dequantize(parameters: Dict[str, torch.Tensor]) -> None:
-    """
-    Reverts `quantized` in place; matrices become float32. Other entries stay, also if another
-    program gave one a name that ends like the name of a matrix.
-    """
+    """Reverts `quantized` in place; matrices become float32, other entries stay as they are."""
     names = [name.removesuffix(SCALES) for name in parameters if name.endswith(SCALES)]
     for name in names:
         if name + MATRIX in parameters:

@@ -21,10 +21,9 @@ _MAX_FOLDERS = 100
 
 def unpack(path: Union[str, PathLike], folder: Union[str, PathLike], location: str) -> None:
     """
-    Unpacks a local tar file, compressed or not, into an empty folder, and verifies the checksum of
-    the compression. Nothing is written outside of the folder. Raises `ConfigurationError`, which
-    calls it `location`, if it cannot be read, is damaged or not a tar file; if it contains links or
-    devices, or a path outside of the folder; or if the disk is too small.
+    Unpacks a tar file, compressed or not, into an empty folder, and verifies its checksum. Writes
+    nothing outside of the folder. Raises `ConfigurationError`, which calls the file `location`, if
+    it is damaged, contains links, devices or a path outside of the folder, or if the disk is full.
     """
     try:
         with tarfile.open(path) as archive:
@@ -58,9 +57,8 @@ def unpack(path: Union[str, PathLike], folder: Union[str, PathLike], location: s
 @contextmanager
 def unpacked(archive: Union[str, PathLike]) -> Iterator[Path]:
     """
-    Yields the folder of a training run, or a temporary folder with the contents of a
-    `model.tar.gz`; see `local_path`. Raises `ConfigurationError` if it does not exist, or `unpack`
-    refuses it.
+    Yields the folder of a training run or, temporarily, of the contents of a `model.tar.gz`. See
+    `local_path` for paths, and `unpack` for errors.
     """
     try:
         path = local_path(archive)
@@ -78,10 +76,7 @@ def unpacked(archive: Union[str, PathLike]) -> Iterator[Path]:
 
 
 def read_config(folder: Path, location: str) -> Dict[str, Any]:
-    """
-    The `config.json` in the folder of a trained model; empty if there is none, or no JSON object.
-    Raises `ConfigurationError` if it is not JSON.
-    """
+    """The `config.json` of a trained model; `{}` if missing, `ConfigurationError` if damaged."""
     path = folder / "config.json"
     try:
         config = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
@@ -91,9 +86,9 @@ def read_config(folder: Path, location: str) -> Dict[str, Any]:
 
 
 def _checked_target(member: tarfile.TarInfo, folder: Union[str, PathLike], location: str) -> Path:
-    """The path of a member in the folder."""
+    """The path in the folder to which a member is unpacked, if it is safe."""
     root, name = os.path.realpath(folder), member.name[:200]
-    # As tar does, reads an absolute path as one in the folder.
+    # Like tar, reads an absolute path as one in the folder.
     target = os.path.realpath(os.path.join(root, member.name.lstrip("/")))
     free, problem = shutil.disk_usage(folder).free, ""
     # `tarfile` would read the same header again and again.

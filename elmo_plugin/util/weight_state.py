@@ -8,11 +8,10 @@ _SAMPLE = 16
 
 class WeightState:
     """
-    The state of weights when something was computed from them, to notice that they have changed.
-
-    PyTorch counts changes in place, but not those through `data`, by a fused optimizer or of
-    tensors made in inference mode. Those are noticed by 256 to 961 elements of each matrix: a
-    moving average or a new set of weights is seen, an assignment to single rows perhaps not.
+    Notices that weights have changed since something was computed from them. PyTorch counts changes
+    in place, but not those through `data`, by a fused optimizer or of tensors made in inference
+    mode. Comparing 256 to 961 elements of each matrix shows a moving average or a new set of
+    weights, but perhaps not an assignment to single rows.
     """
 
     def __init__(self, weights: Sequence[torch.Tensor]) -> None:
@@ -32,7 +31,7 @@ class WeightState:
         )
 
     def __reduce__(self) -> Tuple[Any, ...]:
-        # That of a copy belongs to the copied weights; without weights, it is never current.
+        # A copy holds the copied weights, or none if they have changed: then it is never current.
         return WeightState, (self._weights if self.is_current(self._weights) else [],)
 
     def _counted(self) -> List[Tuple[Any, ...]]:

@@ -21,10 +21,7 @@ _STATES: ContextVar[Optional[Dict[str, Dict[str, Any]]]] = ContextVar("_STATES",
 
 
 def find_weights(folder: Union[str, PathLike], training: bool = True) -> Optional[Path]:
-    """
-    The file of weights of a trained AllenNLP model: `weights.th` in an unpacked archive, or
-    `best.th` in the folder of a training run if `training` is true. `None` if there is none.
-    """
+    """`weights.th` of an unpacked archive or, if `training`, `best.th` of a training run."""
     names = (_OF_ARCHIVE, _OF_TRAINING) if training else (_OF_ARCHIVE,)
     return next((Path(folder, name) for name in names if Path(folder, name).is_file()), None)
 
@@ -33,10 +30,9 @@ def stored_weights(
     folder: Optional[Union[str, PathLike]], *files: Union[str, PathLike]
 ) -> Optional[Path]:
     """
-    The weights that AllenNLP is about to load into a model, from its `serialization_dir`, or `None`
-    if it loads none. Those of a training run count only if one of `files`, from which the model was
-    built, no longer exists (a URL counts as existing): a run that has `best.th` but no checkpoint
-    starts again.
+    The weights that AllenNLP is about to load into a model, from its `serialization_dir`, if any. A
+    run that has `best.th` but no checkpoint starts again, so `best.th` counts only if one of
+    `files`, from which the model was built, no longer exists. A URL counts as existing.
     """
     if folder is None:
         return None
@@ -53,10 +49,7 @@ def stored_state(
 
 @contextmanager
 def each_state_once() -> Iterator[None]:
-    """
-    Within this context `read_state` reads a file once and returns the same tensors when asked
-    again: parts of a model take their settings from the weights that are loaded into it last.
-    """
+    """`read_state` reads a file once in this context: parts of a model read its weights too."""
     token = _STATES.set({})
     try:
         yield
@@ -65,10 +58,7 @@ def each_state_once() -> Iterator[None]:
 
 
 def read_trained_state(folder: Union[str, PathLike], location: str) -> Dict[str, Any]:
-    """
-    The state dict in the folder of a trained model, see `find_weights` and `read_state`. Raises
-    `ConfigurationError` if there is none; `location` is what the message calls the model.
-    """
+    """The state dict of a trained model. Raises `ConfigurationError` if there is none."""
     weights = find_weights(folder)
     if weights is None:
         raise ConfigurationError(
@@ -80,14 +70,13 @@ def read_trained_state(folder: Union[str, PathLike], location: str) -> Dict[str,
 
 def read_state(path: Union[str, PathLike], location: str, check: bool = True) -> Dict[str, Any]:
     """
-    Reads a state dict from a local file, which messages call `location`. With `check` it compares
-    the checksums of the file, which `torch.load` does not, at the cost of reading all of it.
+    Reads a state dict of tensors, numbers, strings and containers of these from a local file, which
+    messages call `location`.
 
-    It may hold numbers, strings and containers of them beside tensors. Tensors are memory-mapped if
-    the format allows it, except the first file's within `each_state_once`.
-
-    Raises `ConfigurationError` if it cannot be read, is damaged, is no dictionary, or contains
-    objects of other classes.
+    `check` compares the checksums, which `torch.load` does not, at the cost of reading the whole
+    file. Tensors are memory-mapped if the format allows it, except the first file's within
+    `each_state_once`. Raises `ConfigurationError` if the file cannot be read, is damaged, is no
+    dictionary, or contains objects of other classes.
     """
     states = _STATES.get()
     if states is None:
@@ -145,7 +134,7 @@ def save_atomically(state: Any, path: Union[str, PathLike]) -> None:
 
 
 def with_prefix(prefix: str, state: Dict[str, Any]) -> Dict[str, Any]:
-    """The part of a state dict whose names begin with a prefix, without it."""
+    """The part of a state dict whose names begin with a prefix, which is removed."""
     return {
         name.removeprefix(prefix): value for name, value in state.items() if name.startswith(prefix)
     }

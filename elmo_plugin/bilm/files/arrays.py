@@ -28,12 +28,9 @@ def read_arrays(
     file: Union[str, PathLike], choose: Callable[[Dict[str, Shape]], Collection[str]]
 ) -> Dict[str, numpy.ndarray]:
     """
-    Reads arrays in float32 from an HDF5 or safetensors file, a local path or a URL (see
-    `local_path`), which is opened once. `choose` is given the shape of each array in the file and
-    returns the names of those to read.
-
-    Raises `FileNotFoundError` if there is no such file, and `ConfigurationError` if it cannot be
-    read, or an array is not of float16, float32 or float64, or not finite in float32.
+    Reads arrays in float32 from an HDF5 or safetensors file. `choose` gets the shapes in the file
+    and returns the names to read. Raises `FileNotFoundError`, or `ConfigurationError` for a damaged
+    file or an array that is not of float16, float32 or float64, or not finite in float32.
     """
     path = local_path(file)
     if os.path.isdir(path):
@@ -68,7 +65,6 @@ class _StoredArray:
 
 @contextmanager
 def _opened(path: str) -> Iterator[Dict[str, _StoredArray]]:
-    """The arrays of a file. Another format of arrays has its branch here."""
     # Names do not tell the format: a downloaded copy has no ending.
     try:
         hdf5 = h5py.File(path, "r")
@@ -136,11 +132,9 @@ def _as_float32(stored: _StoredArray, expected: str) -> numpy.ndarray:
 
 def write_arrays(arrays: Dict[str, numpy.ndarray], file: Union[str, PathLike], dtype: str) -> None:
     """
-    Writes arrays through `atomic_write`, as safetensors if the suffix is `.safetensors` and else as
-    HDF5. `dtype` is `float32`, or `float16` for half the size. Needs memory for a second copy.
-
-    Raises `ValueError` if `dtype` is neither, or a number is not finite or too large for it, and
-    `OSError` if the file cannot be written.
+    Writes arrays as safetensors if the suffix is `.safetensors`, and else as HDF5. Needs memory for
+    a second copy. Raises `ValueError` if `dtype` is not in `WRITABLE_DTYPES`, or a number is not
+    finite in it, and `OSError` if the file cannot be written.
     """
     if dtype not in WRITABLE_DTYPES:
         raise ValueError(f"Expected `dtype` to be float32 or float16, found {dtype!r}.")

@@ -55,23 +55,14 @@ def from_pretrained(
     **settings: Any,
 ) -> Bilm:
     """
-    Loads a biLM from a folder or from the Hugging Face Hub.
+    Loads a biLM from the folder `name`, or from a repository of that name on the Hugging Face Hub,
+    which needs the package huggingface_hub.
 
-    # Parameters
-
-    name : `Union[str, PathLike]`
-        A folder, or the name of a repository on the Hub, which needs the package huggingface_hub.
-        It holds `config.json` and `model.safetensors`, or `options.json` and `weights.hdf5`; with
-        token embeddings also `vocabulary.txt`.
-    revision, token : `Optional[str]`
-        Branch, tag or commit of the repository, and the access token for a private one.
-    **settings : `Any`
-        Other arguments of the constructor, such as `warm_up`.
-
-    # Raises
-
-    `ConfigurationError`
-        If there is no such folder or repository, or a file is missing, damaged or does not fit.
+    The folder holds `config.json` and `model.safetensors`, or `options.json` and `weights.hdf5`;
+    with token embeddings also `vocabulary.txt`. `revision` is a branch, tag or commit of the
+    repository, `token` the access token for a private one. `settings` are other arguments of the
+    constructor, such as `warm_up`. Raises `ConfigurationError` if there is no such folder or
+    repository, or if a file is missing, damaged or does not fit.
     """
     folder = Path(os.path.expanduser(name))
     if not folder.is_dir():
@@ -96,10 +87,8 @@ def save_pretrained(
 ) -> None:
     """
     Writes `config.json`, `model.safetensors`, with token embeddings `vocabulary.txt`, and a model
-    card, `README.md`. Replaces such files; a model card only if `metrics` are given.
-
-    `metrics` are for the model card, for example `{"perplexity on the held-out text": 39.7}`; for
-    `dtype`, and for errors, see `save_weights`.
+    card, `README.md`. A card that is there is replaced only if there are `metrics` to show in it,
+    such as `{"perplexity on the held-out text": 39.7}`. For `dtype` and errors see `save_weights`.
     """
     folder = expanded(folder)
     _save_files(bilm, folder / CONFIG_FILE, folder / SAFETENSORS_FILE, dtype)
@@ -125,9 +114,9 @@ def push_to_hub(
     commit_message: str = "Upload a biLM of elmo_plugin",
 ) -> str:
     """
-    Uploads the files of `save_pretrained` to the repository `repo_id`, which is created if needed,
-    and returns the URL of the commit. A model card that is there is replaced only if `metrics` are
-    given. For the other parameters see `huggingface_hub.HfApi.create_repo` and `upload_folder`.
+    Uploads the files of `save_pretrained` and returns the URL of the commit. Creates the repository
+    if needed, and replaces its model card only if `metrics` are given. For the other parameters see
+    `huggingface_hub.HfApi.create_repo` and `upload_folder`.
     """
     api = _huggingface_hub(f"Uploading to {repo_id}").HfApi(token=token)
     repo_id = api.create_repo(repo_id, private=private, exist_ok=True).repo_id
@@ -151,23 +140,13 @@ def save_bilm(
     force: bool = False,
 ) -> List[Path]:
     """
-    Writes `options.json` and `weights.hdf5` in the layout of the published biLMs; with a softmax
-    also `softmax.hdf5`; with a softmax or token embeddings also `vocabulary.txt`. Returns the
-    files. No file appears before all of them are complete.
+    Writes `options.json` and `weights.hdf5` in the layout of the published biLMs and returns the
+    files: also `softmax.hdf5` for a `softmax`, and `vocabulary.txt` for a softmax or token
+    embeddings. No file appears before all of them are complete.
 
-    # Parameters
-
-    softmax : `Optional[SoftmaxWeights]`, optional (default = `None`)
-        The output layer of the language model.
-    dtype : `str`, optional (default = `"float32"`)
-        See `save_weights`, also for errors.
-    force : `bool`, optional (default = `False`)
-        Replace these files, a softmax included; other files in the folder are kept.
-
-    # Raises
-
-    `ConfigurationError`
-        If one of the files exists and `force` is false, or the softmax does not fit.
+    `force` replaces all these files, and keeps others in the folder. For `dtype` and its errors see
+    `save_weights`. Raises `ConfigurationError` if a file exists without `force`, or the softmax
+    does not fit.
     """
     folder = expanded(folder)
     check_export_folder(folder, force)
@@ -227,10 +206,7 @@ def allennlp_obstacle(options: BilmOptions) -> Optional[str]:
 def _save_files(
     bilm: Bilm, options_file: Path, weight_file: Path, dtype: str, **changes: Any
 ) -> None:
-    """
-    Writes weights and options, and for token embeddings `vocabulary.txt` beside the options, each
-    through `atomic_write`; `changes` replace settings of the options.
-    """
+    """Writes weights, words of token embeddings, and options, with `changes`."""
     save_weights(bilm, weight_file, dtype)
     if bilm.options.words is not None:
         words = [(word, None) for word in bilm.options.words]

@@ -1,10 +1,7 @@
 """
-The weights of a biLM in bilm-tf's layout, in HDF5 or safetensors.
-
-One table (`_tensors`) says of which parameters each tensor of a file consists, as views that are
-filled in reading and joined in writing; so a file that is read and written again is the same bit
-for bit. Names are as in the published files; other names of bilm-tf are read too, see
-`_published_name`.
+The weights of a biLM in bilm-tf's layout, in HDF5 or safetensors. `_tensors` gives each tensor as
+views of parameters, which reading fills and writing joins. So a file that is read and written again
+is the same bit for bit.
 """
 
 import re
@@ -41,9 +38,8 @@ def read_weights(
     options: BilmOptions, weight_file: Union[str, PathLike]
 ) -> Dict[str, torch.Tensor]:
     """
-    The parameters of a biLM of these options, from a file of arrays, see `read_arrays`. All shapes
-    are checked before an array is read. Raises `ConfigurationError` if there is no such file, it
-    cannot be read, or it does not fit the options: the message names the tensor and both shapes.
+    The parameters of a biLM from a file of arrays. Raises `ConfigurationError` if it is missing,
+    damaged, or does not fit the options. All shapes are checked before an array is read.
     """
     # On the meta device a model has shapes but takes no memory, whatever the options say.
     with torch.device("meta"), _NoInitialisation():
@@ -79,10 +75,9 @@ def read_weights(
 
 def save_weights(bilm: Bilm, weight_file: Union[str, PathLike], dtype: str = "float32") -> None:
     """
-    Writes the parameters of a biLM in bilm-tf's layout: as safetensors if the suffix of
-    `weight_file` is `.safetensors`, and else as HDF5. `dtype` is `float32`, or `float16` for half
-    the size. Raises `ValueError` if `dtype` is neither, a weight is not finite or too large for it,
-    or the weights of `bilm` are int8.
+    Writes the weights of a biLM in bilm-tf's layout, as safetensors if the suffix of `weight_file`
+    is `.safetensors`, and else as HDF5. `dtype` is `float32`, or `float16` for half the size.
+    Raises `ValueError` for another `dtype`, a weight that is not finite in it, or a biLM in int8.
     """
     if weights_type(bilm) == "int8":
         raise ValueError(
@@ -95,7 +90,7 @@ def save_weights(bilm: Bilm, weight_file: Union[str, PathLike], dtype: str = "fl
 
 
 class _NoInitialisation(TorchFunctionMode):
-    """Within this context `torch.nn.init` does nothing; on meta tensors it imports a compiler."""
+    """`torch.nn.init` does nothing in this context; on meta tensors it imports a compiler."""
 
     def __torch_function__(
         self, function: Any, types: Any, args: Any = (), kwargs: Any = None
@@ -108,10 +103,7 @@ class _NoInitialisation(TorchFunctionMode):
 def _tensors(
     options: BilmOptions, parameters: Mapping[str, torch.Tensor]
 ) -> Iterator[Tuple[str, Any]]:
-    """
-    The table: each tensor of a weight file, and the parameters in its layout: a view, or lists of
-    views, see `_joined`.
-    """
+    """Each tensor of a weight file, as a view of parameters or lists of views, see `_joined`."""
 
     def linear(layer: str, weight: str, bias: str) -> Iterator[Tuple[str, Any]]:
         # TensorFlow computes `x @ W` and PyTorch `x @ W.T`.
@@ -187,7 +179,7 @@ def _dim(parts: List[Any]) -> int:
 def _published_name(name: str) -> str:
     """
     The name of a tensor in the published files. In bilm-tf's files of biLMs with one layer the cell
-    has no number; files of forward-only models have TensorFlow's names for the parts of a cell.
+    has no number. Files of forward-only models have TensorFlow's names for the parts of a cell.
     """
     cell = re.fullmatch(r"(RNN_\d+/RNN|rnn)/(?:MultiRNNCell/(Cell\d+)/)?LSTMCell/(.+)", name)
     if cell is None:
@@ -203,10 +195,7 @@ def _problems(
     options: BilmOptions,
     stored: Dict[str, str],
 ) -> Iterator[str]:
-    """
-    In what the tensors of a file, `shapes`, are not those that the options require. Fills `stored`
-    with the names in the file by the published names.
-    """
+    """Why the tensors of a file do not fit. Fills `stored`: names there by published names."""
     for name in shapes:
         other = stored.setdefault(_published_name(name), name)
         if other != name:
@@ -231,9 +220,9 @@ def _problems(
 
 def _is_left_out(name: str, options: BilmOptions, stored: Collection[str]) -> bool:
     """
-    True for a tensor of a projection that does not change the width, if the file has no such
-    projection: bilm-tf leaves them out, all or none. They are read as the identity. Hidden states
-    of an LSTM lie between -1 and 1, so only a `proj_clip` below 1 would change them.
+    True for a projection that does not change the width and is not in the file: bilm-tf leaves out
+    all or none. They are read as the identity. This is exact because hidden states lie between -1
+    and 1, unless `proj_clip` is below 1.
     """
     cnn, lstm = options.char_cnn, options.lstm
     if cnn is not None and name.startswith("CNN_proj/"):

@@ -26,29 +26,25 @@ def load_bilm(
     serialization_dir: Optional[str] = None,
 ) -> Bilm:
     """
-    A biLM with its weights, in evaluation mode.
+    Loads a biLM with its weights, in evaluation mode. Raises `ConfigurationError` if only one file
+    is given, one is missing, damaged or does not fit the other, the biLM is forward-only, or its
+    layers differ in width.
 
     # Parameters
 
     options_file, weight_file : `Optional[Union[str, PathLike]]`
-        The two files of a biLM: local paths or URLs, see `local_path`. Default: the environment
-        variables `ELMO_OPTIONS` and `ELMO_WEIGHTS`, or the biLM that comes with the project.
-        `weight_file` may also be a trained model, see `load_weights`.
+        Local paths or URLs, see `local_path`. Default: the environment variables `ELMO_OPTIONS` and
+        `ELMO_WEIGHTS`, or the biLM that comes with the package. `weight_file` may also be a trained
+        model, see `load_weights`.
     stateful, warm_up : `bool`
         See `Bilm`.
-    dtype : `str`, optional (default = `"float32"`)
-        Or `int8`, see `Bilm.to_int8`, or `bfloat16`: about twice as fast at the published size if
-        the processor has instructions for it, and slower, with a warning, if not. Layers in
+    dtype : `str`
+        `float32`, `int8` (see `Bilm.to_int8`), or `bfloat16`: about twice as fast at the published
+        size if the processor has instructions for it, and else slower, with a warning. Layers in
         bfloat16 differ by less than 1 % from float32.
     serialization_dir : `Optional[str]`
-        The folder into which AllenNLP has unpacked an archive. The options are then read from the
-        weights of the archive, which AllenNLP loads afterwards: the two files are not needed.
-
-    # Raises
-
-    `ConfigurationError`
-        If only one file is given, one is missing, damaged, or does not fit the other, or if the
-        biLM is forward-only or its layers differ in width.
+        The folder into which AllenNLP has unpacked an archive. The options are read from its
+        weights, which AllenNLP loads afterwards. The two files are not needed.
     """
     check_one_of(COMPUTE_DTYPES, dtype=dtype)
     # For the default biLM, whose path differs between machines, an archive stores an empty path.
@@ -77,10 +73,7 @@ def build(
     cls: Type[Bilm] = Bilm,
     **settings: Any,
 ) -> Bilm:
-    """
-    A biLM in evaluation mode. `weight_file` is any that `load_weights` reads, or `None` if
-    AllenNLP loads the weights afterwards; `settings` are other arguments of `Bilm`.
-    """
+    """A biLM in evaluation mode. Without `weight_file`, AllenNLP loads the weights afterwards."""
     # Read before the model is built: wrong options could need any amount of memory.
     parameters = None if weight_file is None else read_parameters(options, weight_file)
     bilm = cls(options, **settings)
@@ -91,10 +84,9 @@ def build(
 
 def load_weights(bilm: Bilm, weight_file: Union[str, PathLike]) -> None:
     """
-    Loads the weights of a biLM from a file of any kind: HDF5, `.safetensors`, or the `model.tar.gz`
-    or serialization directory of any AllenNLP model that contains one biLM; a local path or a URL,
-    see `local_path`. Nothing in the file is executed. Raises `ConfigurationError` if it is missing,
-    damaged, does not fit the options, or has numbers that are not finite.
+    Loads the weights of a biLM from a path or URL: HDF5, safetensors, or a trained AllenNLP model
+    that contains one biLM (a `model.tar.gz` or serialization directory). Nothing in it is executed.
+    Raises `ConfigurationError` if it is missing, damaged, not finite, or does not fit the options.
     """
     parameters = read_parameters(bilm.options, weight_file)
     bilm.load_state_dict({STORED_OPTIONS: bilm.options_json, **parameters})
@@ -103,10 +95,7 @@ def load_weights(bilm: Bilm, weight_file: Union[str, PathLike]) -> None:
 def read_parameters(
     options: BilmOptions, weight_file: Union[str, PathLike]
 ) -> Dict[str, torch.Tensor]:
-    """
-    The parameters of a biLM from a file of any kind, see `load_weights`. The one place where the
-    kind is decided: another format is another branch, which checks the file against the options.
-    """
+    """The parameters of a biLM from a file of any kind, see `load_weights`."""
     if is_archive(weight_file):
         return TrainedModel.read(weight_file).parameters_of(options)
     return read_weights(options, weight_file)
@@ -115,10 +104,7 @@ def read_parameters(
 def read_options(
     options_file: Optional[Union[str, PathLike]] = None, serialization_dir: Optional[str] = None
 ) -> BilmOptions:
-    """
-    The options of a biLM, from its file (default `ELMO_OPTIONS`) or from an unpacked archive of a
-    model that contains it. For errors see `BilmOptions.from_file`.
-    """
+    """The options of a biLM: in an unpacked archive, or in a file, by default `ELMO_OPTIONS`."""
     source = "" if options_file is None else str(options_file)
     options_file = setting("ELMO_OPTIONS") if options_file is None else options_file
     archived = _archived_options([options_file], serialization_dir, source)
@@ -131,7 +117,7 @@ def given_options(
     serialization_dir: Optional[str],
     location: str,
 ) -> BilmOptions:
-    """`read_options`, or `options`, the content of a file; `location` has both as settings."""
+    """Reads `options`, the content of an options file, if given; else calls `read_options`."""
     if options is None:
         return read_options(options_file, serialization_dir)
     if options_file is not None:
@@ -144,10 +130,7 @@ def given_options(
 def _archived_options(
     files: List[Union[str, PathLike]], serialization_dir: Optional[str], source: str
 ) -> Optional[BilmOptions]:
-    """
-    The options that a `Bilm` has stored in the weights of a trained model, see `stored_state`, or
-    `None`. They are preferred to `files`, which may have changed since.
-    """
+    """The options stored in an archive, if any; `files` may have changed since it was written."""
     parameters = stored_state(serialization_dir, *files) or {}
     for stored in stored_options_by_prefix(parameters).values():
         if stored["options_file"] == source:

@@ -37,27 +37,14 @@ def pack(
     int8: bool = False,
 ) -> None:
     """
-    Writes a small archive of a trained model, which is loaded like any other: numbers in half
-    precision, and without the weights of the biLM that comes with the package, which `Elmo`
-    restores. Nothing in the archive is executed.
+    Writes a small archive of a trained model, which is loaded like any other. Nothing in the given
+    archive, a `model.tar.gz` or the folder of a training run, is executed.
 
-    # Parameters
-
-    archive : `Union[str, PathLike]`
-        A `model.tar.gz` or the folder of a training run.
-    output : `Union[str, PathLike]`
-        The `.tar.gz` to write; its folder is created if needed.
-    num_extra_words : `Optional[int]`, optional (default = `None`)
-        How many words that were not in the training data keep their vectors, the most frequent
-        ones, see `WordVectors`; default: all.
-    int8 : `bool`, optional (default = `False`)
-        Store matrices in int8, with a scale per row. For the models of the package's tasks.
-
-    # Raises
-
-    `ConfigurationError`
-        If the archive cannot be read, has numbers that half precision does not hold, or is to be
-        in 8 bits and of another model.
+    Numbers have half precision. `int8`, for models of the package's tasks, stores matrices in int8
+    with a scale per row. The biLM that comes with the package is left out, and `Elmo` restores it.
+    `num_extra_words` words outside the training data, the most frequent ones, keep their vectors,
+    by default all (see `WordVectors`). Raises `ConfigurationError` if the archive cannot be read,
+    has numbers that half precision does not hold, or, with `int8`, is of no such task.
     """
     with unpacked(archive) as folder, tempfile.TemporaryDirectory() as packed_folder:
         model = TrainedModel.read(folder, str(archive))
@@ -136,10 +123,7 @@ def _without_shipped_bilm(
 
 
 def _check_task(config: Dict[str, Any], location: str) -> None:
-    """
-    Only a `TaskModel` reads matrices in 8 bits. It is known by its settings, because `elmo pack`
-    needs no AllenNLP.
-    """
+    """Only a `TaskModel`, known by its settings without AllenNLP, reads matrices in 8 bits."""
     model = config.get("model", {})
     name = str(model.get("type"))
     if not name.startswith("elmo-") or "text_field_embedder" not in model:
@@ -151,10 +135,10 @@ def _check_task(config: Dict[str, Any], location: str) -> None:
 def _halved(parameters: Dict[str, torch.Tensor], location: str) -> Dict[str, torch.Tensor]:
     halved = {}
     for name, value in parameters.items():
-        # Scales of matrices in int8, those of `Int8Linear` included, are float32.
+        # Scales of int8 matrices are float32, also in `Int8Linear`.
         is_halved = value.is_floating_point() and not name.endswith((SCALES, ".scale"))
         halved[name] = value.half() if is_halved else value.clone()
-        # A matrix in int8 has the infinity or NaN in its scales.
+        # The scales of an int8 matrix show an infinity or NaN.
         if value.is_floating_point() and not bool(halved[name].isfinite().all()):
             raise ConfigurationError(
                 f"{location}: {name} has numbers that half precision does not hold (above 65,504), "
@@ -164,10 +148,7 @@ def _halved(parameters: Dict[str, torch.Tensor], location: str) -> Dict[str, tor
 
 
 def _portable(config: Any, sources: Set[str]) -> Any:
-    """
-    The configuration without the files of the biLMs that are left out and without a cache of
-    layers. The files that only training reads keep their names, but not their folders.
-    """
+    """Drops files and cache of biLMs that are left out; training files lose their folders."""
     if isinstance(config, list):
         return [_portable(part, sources) for part in config]
     if not isinstance(config, dict):
@@ -187,7 +168,7 @@ def _portable(config: Any, sources: Set[str]) -> Any:
 
 
 def _write_tar(folder: Path, output: Union[str, PathLike]) -> None:
-    """Writes an archive whose bytes depend on the names and the content of the files only."""
+    """Writes an archive whose bytes depend only on the names and the content of the files."""
     names = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
     def plain(member: tarfile.TarInfo) -> tarfile.TarInfo:

@@ -1,7 +1,4 @@
-"""
-The softmax of a language model in files: `softmax.hdf5` or any weight file, with bilm-tf's tensor
-names, and `vocabulary.txt` beside it.
-"""
+"""The softmax of a language model in files, with bilm-tf's names and a `vocabulary.txt`."""
 
 import os
 from dataclasses import dataclass
@@ -43,10 +40,7 @@ class SoftmaxWeights:
     counts: Optional[List[int]] = None
 
     def check_fit(self, options: BilmOptions, location: str) -> None:
-        """
-        Raises `ConfigurationError` if rows and words differ in number, or the biLM has
-        another width.
-        """
+        """Raises `ConfigurationError` if the number of words or the width of the biLM differs."""
         (num_words, dim), expected = self.weight.shape, options.lstm.output_dim
         if dim != expected:
             raise ConfigurationError(
@@ -66,19 +60,12 @@ def find_softmax(
     vocabulary_file: Optional[Union[str, PathLike]] = None,
 ) -> Optional[SoftmaxWeights]:
     """
-    The softmax that comes with the weights of a biLM: in the same file or trained model, or in
-    `softmax.hdf5` beside the file. `None` if there is none.
+    Finds the softmax of a language model in its weight file or trained model, or in `softmax.hdf5`
+    beside it. `weight_file` may be any of these. Returns `None` if there is no softmax.
 
-    `weight_file` is a weight file of a biLM of these options, a `softmax.hdf5`, or a trained
-    `elmo-bilm` model. For a softmax in a file the words are in `vocabulary_file`, by default the
-    `vocabulary.txt` beside it.
-
-    # Raises
-
-    `ConfigurationError`
-        If a file is damaged, or does not fit the other or the options.
-    `FileNotFoundError`
-        If there is no `weight_file`.
+    The words of a softmax in a file are in `vocabulary_file`, by default the `vocabulary.txt`
+    beside it. Raises `FileNotFoundError` if there is no `weight_file`, and `ConfigurationError` if
+    a file is damaged or does not fit the options or the other file.
     """
     if is_archive(weight_file):
         softmax = softmax_of(TrainedModel.read(weight_file))
@@ -97,10 +84,7 @@ def find_softmax(
 
 
 def softmax_of(model: TrainedModel) -> Optional[SoftmaxWeights]:
-    """
-    The output layer of a trained model; `None` if it is not a language model. Raises
-    `ConfigurationError` if its vocabulary does not begin with `<S>`, `</S>` and `<UNK>`.
-    """
+    """The softmax of a trained model, or `None`. Words must begin with `<S>`, `</S>`, `<UNK>`."""
     names = ("softmax.weight", "softmax.bias")
     if model.words is None or not all(name in model.parameters for name in names):
         return None
@@ -112,10 +96,7 @@ def softmax_of(model: TrainedModel) -> Optional[SoftmaxWeights]:
 def save_softmax(
     softmax: SoftmaxWeights, folder: Union[str, PathLike], dtype: str = "float32"
 ) -> None:
-    """
-    Writes `softmax.hdf5`, see `write_arrays`, and `vocabulary.txt`, see `write_vocabulary`, into an
-    existing folder.
-    """
+    """Writes `softmax.hdf5` and `vocabulary.txt` into an existing folder, see `write_arrays`."""
     arrays = {
         name: tensor.detach().float().cpu().numpy()
         for name, tensor in ((_WEIGHT, softmax.weight), (_BIAS, softmax.bias))

@@ -36,8 +36,8 @@ class TrainedModel:
     """
     The parameters of a trained model, from its `model.tar.gz` or its serialization directory.
 
-    Nothing in the archive is executed, and its classes are not needed: a `Bilm` stores its options
-    beside its parameters, so that it is found in any model, under any name.
+    Nothing in the archive is executed and its classes are not needed: a `Bilm` stores its options
+    beside its parameters, so it is found in any model, under any name.
     """
 
     #: The state dict, memory-mapped.
@@ -53,9 +53,8 @@ class TrainedModel:
     @classmethod
     def read(cls, archive: Union[str, PathLike], location: Optional[str] = None) -> "TrainedModel":
         """
-        Reads a `model.tar.gz` or a serialization directory, a local path or a URL; raises
-        `ConfigurationError` if it does not exist, cannot be read, or is not safe to unpack.
-        `location` is its name in error messages, by default the path.
+        Reads a model from a path or URL, which errors call `location`. Raises `ConfigurationError`
+        if it does not exist, cannot be read, or is not safe to unpack.
         """
         location = location or str(archive)
         with unpacked(archive) as folder:
@@ -73,9 +72,8 @@ class TrainedModel:
 
     def bilm(self, name: Optional[str] = None) -> Bilm:
         """
-        A biLM of the model, fine-tuned or not. `name` is its name in the model, such as
-        `text_field_embedder.token_embedder_elmo.bilm`; not needed if there is only one. Raises
-        `ConfigurationError` if there is no biLM, none of that name, or several and no name.
+        A biLM of the model, fine-tuned or not. If there are several, `name` selects one, such as
+        `text_field_embedder.token_embedder_elmo.bilm`. `ConfigurationError` if none fits.
         """
         options, source, parameters = self._stored(name)
         bilm = Bilm(options, source=source)
@@ -83,10 +81,7 @@ class TrainedModel:
         return bilm.eval()
 
     def parameters_of(self, options: BilmOptions) -> Dict[str, torch.Tensor]:
-        """
-        The state dict of the only biLM of the model. Raises `ConfigurationError` as `bilm`, and if
-        its options are not these or a number is not finite.
-        """
+        """The state dict of the only biLM, which must have these options and finite numbers."""
         found, _, parameters = self._stored()
         if found != options:
             raise ConfigurationError(
@@ -146,7 +141,7 @@ def is_archive(path: Union[str, PathLike]) -> bool:
 
 @lru_cache(maxsize=1)
 def shipped_bilm() -> Bilm:
-    """The biLM that comes with the package, whatever `ELMO_WEIGHTS` is. Not to be changed."""
+    """The biLM that comes with the package, whatever `ELMO_WEIGHTS` is. Do not change it."""
     options = BilmOptions.from_file(shipped(DEFAULTS["ELMO_OPTIONS"]))
     bilm = Bilm(options)
     bilm.load_state_dict(read_weights(options, shipped(DEFAULTS["ELMO_WEIGHTS"])), strict=False)
@@ -156,7 +151,7 @@ def shipped_bilm() -> Bilm:
 def restore_shipped_bilm(parameters: Dict[str, torch.Tensor], location: str) -> None:
     """
     Adds the weights of the biLM that comes with the package to a state dict that leaves them out.
-    Raises `ConfigurationError` if it belongs to another biLM; `location` is its name there.
+    Raises `ConfigurationError`, which calls it `location`, if the biLM is another one.
     """
     for name in [name for name in parameters if name.split(".")[-1] == FINGERPRINT]:
         prefix = name.removesuffix(FINGERPRINT)

@@ -1,9 +1,9 @@
 """
 The batches of a biLM's training, as lists of words.
 
-A sentence of `n` words becomes `<S> w1 … wn </S>` and has `n + 1` positions. In the forward
-direction, position `i` has item `i` as input and item `i + 1` as target, so that `<S>` is never a
-target and `</S>` never an input; the backward direction does the same with the reversed sentence.
+A sentence of `n` words becomes `<S> w1 … wn </S>`, with `n + 1` positions. Item `i` is the input at
+position `i` of the forward direction and item `i + 1` its target, so `<S>` is never a target and
+`</S>` never an input. The backward direction does the same with the reversed sentence.
 """
 
 from itertools import accumulate
@@ -26,10 +26,7 @@ class Segment(NamedTuple):
 
 
 class Row(NamedTuple):
-    """
-    A row of a batch: its segments, one after the other. `number` is the stream that it continues,
-    or its index in a batch of whole sentences.
-    """
+    """A row of a batch. `number` is its stream, or its index in a batch of whole sentences."""
 
     number: int
     segments: List[Segment]
@@ -50,11 +47,10 @@ def rows_of(plan: Plan, rank: int, world_size: int) -> List[Row]:
 
 class SentenceBatches:
     """
-    Batches of whole sentences of similar length; the initial state of each sentence is zero.
-
-    The text is sorted by length in pools of 64 batches, which bounds both memory and padding. A
-    pool is cut into batches of about `tokens_per_batch` predictions per direction, of all processes
-    together; a remainder at the end of the text is added to the last pool.
+    Batches of whole sentences of similar length, each from an initial state of zeros. Pools of 64
+    batches are sorted by length, which bounds both memory and padding. Each is cut into batches of
+    about `tokens_per_batch` predictions per direction, of all processes together. A remainder at
+    the end of the text is added to the last pool.
     """
 
     num_streams = 0
@@ -66,9 +62,8 @@ class SentenceBatches:
         self, sentences: Iterable[List[str]], order: Optional[Random] = None, world_size: int = 1
     ) -> Iterator[Plan]:
         """
-        The batches of sentences, given as lists of words. `order` shuffles the batches of a pool;
-        by default, the longest sentences come first. Each of `world_size` processes gets at least
-        one row of every batch, or `ConfigurationError` is raised.
+        The batches of a text. `order` shuffles the batches of a pool, which by default begin with
+        the longest sentences. Raises `ConfigurationError` if a process gets no row of a batch.
         """
         for pool in self._pools(sentences):
             pool.sort(key=lambda sentence: sentence[0], reverse=True)
@@ -83,7 +78,7 @@ class SentenceBatches:
                 ]
 
     def _pools(self, sentences: Iterable[List[str]]) -> Iterator[List[Tuple[int, str]]]:
-        """Number of predictions, and sentence as a string: a tenth of the memory of a list."""
+        """Pools of sizes and sentences; a string needs a tenth of the memory of a list of words."""
         pool_size = POOL_BATCHES * self.tokens_per_batch
         pool: List[Tuple[int, str]] = []
         size, end, end_size = 0, 0, 0
@@ -100,7 +95,6 @@ class SentenceBatches:
             yield pool
 
     def _cut(self, sizes: List[int], world_size: int) -> List[range]:
-        """The sentences of each batch of a pool."""
         if len(sizes) < world_size:
             raise ConfigurationError(
                 f"Expected a sentence in every batch for each of {world_size} processes, found "
@@ -124,10 +118,9 @@ class StreamBatches:
     Batches of `batch_size` rows, of all processes together, and up to `num_steps` positions per
     row. Each row continues the same row of the previous batch.
 
-    At the end of a sentence a row takes the next sentence of the text, so that all rows together
-    contain the text once. Both directions of a row have the same sentences in the same order; the
-    backward direction reverses each of them. At the end of the text the last batches are smaller.
-    With several processes, a batch without a row for each of them is added to the previous batch.
+    After a sentence a row takes the next one of the text, so all rows together contain it once. The
+    backward direction reverses each sentence, but not their order. The last batches are smaller;
+    one without a row for each process is added to the previous batch.
     """
 
     def __init__(self, batch_size: int, num_steps: int) -> None:

@@ -17,31 +17,26 @@ from elmo_plugin.util.errors import ConfigurationError, check_dropout
 
 class LanguageModel(torch.nn.Module):
     """
-    A biLM with the softmax for its training: the forward direction predicts every next word, the
-    backward direction every previous word (section 3.1), with one softmax for both.
-    `examples/train_bilm.py` trains one. In evaluation mode it uses the full softmax and float32.
+    A biLM with a softmax for its training: the forward direction predicts every next word, the
+    backward direction every previous word (section 3.1). In evaluation mode it uses the full
+    softmax and float32. `examples/train_bilm.py` trains one.
 
     # Parameters
 
-    words : `Sequence[str]`
-        The words to predict: `<S>`, `</S>`, `<UNK>`, then the others, the most frequent first.
-    counts : `Optional[Sequence[int]]`, optional (default = `None`)
-        The count of each word in the training text. The initial bias of the softmax is then the
-        unigram model.
-    num_samples : `Optional[int]`, optional (default = `8192`)
-        Sampled softmax in training, see `Softmax`; `None` for the full softmax.
-    dropout : `float`, optional (default = `0.1`)
-        On the input of every recurrent layer and of the softmax.
-    mixed_precision : `bool`, optional (default = `False`)
-        Compute matrix products in bfloat16 in training. About twice as fast on processors with
-        bfloat16; on a CPU without it, products stay in float32, see `autocast_bfloat16`.
-    seed : `int`, optional (default = `0`)
-        Seed of dropout and samples. They depend on the seed and the number of the batch only, so
-        that a resumed run draws the same numbers as an uninterrupted one.
     options, source
         See `Bilm`.
-    **base : `Any`
-        Passed to the next class in the method resolution order of a subclass.
+    words : `Sequence[str]`
+        The words to predict: `<S>`, `</S>`, `<UNK>`, then the others, most frequent first.
+    counts : `Optional[Sequence[int]]`
+        Their counts in the training text, which set the initial bias of the softmax.
+    num_samples : `Optional[int]`
+        Sampled softmax in training, see `Softmax`; `None` for the full softmax.
+    dropout : `float`
+        On the input of every recurrent layer and of the softmax.
+    mixed_precision : `bool`
+        Train in bfloat16, see `autocast_bfloat16`: about twice as fast on processors with it.
+    seed : `int`
+        Seed of dropout and samples. A resumed run draws the same as an uninterrupted one.
     """
 
     def __init__(
@@ -87,25 +82,15 @@ class LanguageModel(torch.nn.Module):
         restart: bool = False,
     ) -> torch.Tensor:
         """
-        The loss of a batch of `TextPass` in nats: the mean over directions and predictions. With
-        several processes it is scaled so that its mean over processes is the mean over the whole
-        batch. A loss that is not finite is a `ValueError` that names the batch.
+        The loss of a batch of `TextPass` in nats: the mean over directions and predictions. The
+        mean over processes is the mean over the whole batch. Raises `ValueError` if not finite.
 
-        # Parameters
-
-        characters : `torch.Tensor`
-            Shape `(num_words, max_characters_per_token)`. The distinct words of the batch.
-        forward_ids, backward_ids : `torch.Tensor`
-            Shape `(num_packed,)`. Rows of `characters`, in packed order of each direction.
-        forward_targets, backward_targets : `torch.Tensor`
-            Shape `(num_packed,)`. Ids of the words to predict.
-        batch_sizes : `List[int]`
-            Number of rows at each step, in descending order.
-        streams : `Optional[torch.Tensor]`
-            Shape `(batch_sizes[0],)`. The stream, of `num_streams`, from whose carried state each
-            row starts. Default: from zeros.
-        restart : `bool`
-            Whether to set the carried states to zero first.
+        `characters` are the distinct words of the batch, shape
+        `(num_words, max_characters_per_token)`. For each direction, ids are rows of `characters` in
+        packed order and targets are words to predict, both of shape `(num_packed,)`. `batch_sizes`
+        is the number of rows at each step. Rows start from zeros or, with `streams`, shape
+        `(batch_sizes[0],)`, from the states that these carry. `restart` first sets all
+        `num_streams` carried states to zero.
         """
         if restart:
             self._carried = {}
@@ -135,8 +120,8 @@ class LanguageModel(torch.nn.Module):
 
     def get_metrics(self, reset: bool = False) -> Dict[str, float]:
         """
-        The metrics of `Perplexity` with the full softmax, `sampled_loss` in nats with a sampled
-        one; in training mode also `tokens_per_second`.
+        The metrics of `Perplexity`. In training mode also `tokens_per_second`, and `sampled_loss`
+        in nats in place of the perplexities if the softmax is sampled.
         """
         metrics = self._perplexity.get_metric(reset)
         if self.training:
@@ -154,7 +139,6 @@ class LanguageModel(torch.nn.Module):
         return {"num_batches": self._num_batches, "carried": carried}
 
     def load_training_state(self, state: Dict[str, Any]) -> None:
-        """Restores a result of `training_state`."""
         self._num_batches = state["num_batches"]
         device = self.softmax.bias.device
         self._carried = {
@@ -171,7 +155,7 @@ class LanguageModel(torch.nn.Module):
         num_streams: int,
         generator: Optional[torch.Generator],
     ) -> torch.Tensor:
-        """The output of a direction; with `streams`, from the carried states to the next ones."""
+        """Runs a direction. With `streams`, it starts from the carried states and updates them."""
 
         def dropout(values: torch.Tensor) -> torch.Tensor:
             if not self.training or self.dropout == 0.0:
@@ -221,9 +205,8 @@ class LanguageModel(torch.nn.Module):
 
 def options_for(options: BilmOptions, words: List[str]) -> BilmOptions:
     """
-    The options of a biLM that is trained to predict these words. If it has token embeddings, they
-    are of the same words, as in bilm-tf; `ConfigurationError` if they are of others, or shared with
-    the softmax.
+    The options to predict these words. Token embeddings are of the same words, as in bilm-tf.
+    Raises `ConfigurationError` if they are of other words, or shared with the softmax.
     """
     if options.char_cnn is not None:
         return options

@@ -32,16 +32,12 @@ def next_word_loss(
     hidden: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, targets: torch.Tensor
 ) -> torch.Tensor:
     """
-    Summed cross-entropy of `hidden @ weight.t() + bias` in nats, computed in chunks so that at most
-    about eight million logits are in memory (on a GPU with Triton, 270 million); the forward pass
-    also computes the gradients. Matrix products follow `torch.autocast`.
+    Summed cross-entropy of `hidden @ weight.t() + bias` in nats. The forward pass also computes the
+    gradients, in chunks of about eight million logits (on a GPU with Triton, 270 million), to save
+    memory. Matrix products follow `torch.autocast`.
 
-    # Parameters
-
-    hidden, weight, bias : `torch.Tensor`
-        Shape `(num_predictions, dim)`, `(num_words, dim)`, `(num_words,)`.
-    targets : `torch.Tensor`
-        Shape `(num_predictions,)`. Rows of `weight`.
+    Shapes: `hidden` `(num_predictions, dim)`, `weight` `(num_words, dim)`, `bias` `(num_words,)`,
+    `targets` (rows of `weight`) `(num_predictions,)`.
     """
     return _NextWordLoss.apply(hidden, weight, bias, targets, torch.is_grad_enabled())
 
@@ -50,10 +46,7 @@ def next_word_loss(
 def next_word_losses(
     hidden: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, targets: torch.Tensor
 ) -> torch.Tensor:
-    """
-    The cross-entropy of each row of `hidden`, as `next_word_loss` but without gradients: shape
-    `(num_predictions,)`, in nats.
-    """
+    """`next_word_loss` of each row of `hidden`, without gradients: shape `(num_predictions,)`."""
     losses = bias.new_empty(len(hidden))
     num_words = len(weight)
     hidden, padded_weight, bias = _for_products(hidden, weight, bias)
@@ -105,7 +98,6 @@ class _NextWordLoss(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, d_loss: torch.Tensor) -> Tuple[Optional[torch.Tensor], ...]:
-        """Gradients of `hidden`, `weight` and `bias`."""
         d_hidden, d_weight, d_bias = ctx.saved_tensors
         return (d_hidden * d_loss).to(ctx.dtype), d_weight * d_loss, d_bias * d_loss, None, None
 

@@ -23,11 +23,7 @@ from elmo_plugin.util.errors import ConfigurationError
 
 
 class BatchBuilder:
-    """
-    Converts rows of words into the input of a language model. `softmax_ids` has the target id of
-    each word; others count as `<UNK>`. Only a `bidirectional` builder makes the input
-    of the backward direction.
-    """
+    """Makes a language model's input from rows. Targets not in `softmax_ids` become `<UNK>`."""
 
     def __init__(
         self, characters: CharacterMap, softmax_ids: Dict[str, int], bidirectional: bool = True
@@ -37,11 +33,7 @@ class BatchBuilder:
         self._bidirectional = bidirectional
 
     def build(self, rows: List[Row]) -> Dict[str, Any]:
-        """
-        The arguments `characters`, `batch_sizes`, `forward_ids`, `forward_targets`, `backward_ids`
-        and `backward_targets` of `LanguageModel.forward` for the rows of this process, longest
-        first; the last two are `None` unless `bidirectional`.
-        """
+        """Arguments of `LanguageModel.forward`, without streams, for `rows`, the longest first."""
         directions = ("forward", "backward") if self._bidirectional else ("forward",)
         sides = [_words(rows, direction) for direction in directions]
         # Input words first, because only they need characters.
@@ -73,22 +65,11 @@ class BatchBuilder:
 
 class TextPass(IterableDataset):
     """
-    The batches of one pass over a text, for one of several processes. Every worker computes the
-    plans of all batches, which is cheap, and builds the tensors of its share.
+    The batches of one pass over a text, for one of several processes.
 
-    # Parameters
-
-    text : `Text`
-    batching : `Union[SentenceBatches, StreamBatches]`
-        How sentences are grouped into batches.
-    builder : `Optional[BatchBuilder]`
-        Not needed for plans.
-    seed : `Optional[str]`, optional (default = `None`)
-        Seed of the order. Default: the order of the text.
-    first : `int`, optional (default = `0`)
-        Number of the first batch to build.
-    process : `Tuple[int, int]`, optional (default = `(0, 1)`)
-        Rank of this process and number of processes.
+    `seed` shuffles the text. `first` is the number of the first batch to build, and `process` the
+    rank and the number of processes. Every worker computes the plans of all batches, which is cheap
+    and needs no `builder`, and builds the tensors of its share.
     """
 
     def __init__(
@@ -108,10 +89,7 @@ class TextPass(IterableDataset):
         self._rank, self._world_size = process
 
     def plans(self) -> Iterator[Plan]:
-        """
-        Every batch of the pass, of all processes together. Raises `ConfigurationError` if the text
-        is empty, or too short for the number of processes.
-        """
+        """All batches. Raises `ConfigurationError` if the text is empty or too short for them."""
         order = None if self._seed is None else Random(self._seed)
         sentences = self._text.sentences(order)
         is_empty = True

@@ -11,24 +11,20 @@ from elmo_plugin.util.distributed import sum_over_processes
 
 class Perplexity:
     """
-    The perplexity of a language model: the exponential of the mean negative log-likelihood per
-    prediction. A sentence of n words has n + 1 predictions per direction: its words, and `</S>`
-    (forward) or `<S>` (backward). Several processes are summed only in a call with `reset`.
+    The exponential of the mean negative log-likelihood per prediction. A sentence of `n` words has
+    `n + 1` predictions per direction: its words, and `</S>` (forward) or `<S>` (backward). Several
+    processes are summed only in a call with `reset`.
     """
 
     def __init__(self) -> None:
         self.reset()
 
     def reset(self) -> None:
-        """Sets all sums to zero."""
         self._loss: Dict[str, float] = {}
         self._num_tokens: Dict[str, int] = {}
 
     def __call__(self, direction: str, loss: Union[float, torch.Tensor], num_tokens: int) -> None:
-        """
-        Adds a negative log-likelihood in nats, summed over `num_tokens` predictions of the
-        `direction`, `forward` or `backward`.
-        """
+        """Adds a negative log-likelihood in nats, summed over `num_tokens` predictions."""
         self._loss[direction] = self._loss.get(direction, 0.0) + float(loss)
         self._num_tokens[direction] = self._num_tokens.get(direction, 0) + num_tokens
 
@@ -38,10 +34,7 @@ class Perplexity:
         return sum(means) / len(means) if means else math.nan
 
     def get_metric(self, reset: bool = False) -> Dict[str, float]:
-        """
-        `forward_perplexity`, `backward_perplexity` if the model has that direction, and their
-        geometric mean, `perplexity`.
-        """
+        """`perplexity`, the geometric mean, and `<direction>_perplexity` of each direction."""
         if reset:
             for name in self._loss:
                 self._loss[name] = sum_over_processes(self._loss[name])

@@ -11,27 +11,19 @@ from elmo_plugin.util.errors import ConfigurationError
 class Softmax(torch.nn.Module):
     """
     The output layer of a language model, one for both directions (section 3.1): the negative
-    log-likelihood of the next word, over all words or estimated from a sample of them.
+    log-likelihood of the next word, over all words or, in training, over `num_samples` of them.
 
-    The estimate: samples are drawn without replacement from the log-uniform distribution
+    Samples are drawn without replacement from the log-uniform distribution
     `p(r) = log((r + 2) / (r + 1)) / log(num_words + 1)` over word ids, which must be in descending
-    order of counts. Each word gets an exponential key of rate `p`, and the words of the
-    `num_samples` smallest keys are the sample; given the next smallest key `t`, a word is in it
-    with probability `q = 1 - exp(-p t)`
-    ([Cohen and Kaplan, 2008](https://doi.org/10.14778/1453856.1453884)). The targets of the batch
-    have weight 1, other sampled words `1 / q`:
+    order of counts. Each word gets an exponential key of rate `p`, and the smallest keys are the
+    sample. Given the next smallest key `t`, a word is in it with probability `q = 1 - exp(-p t)`
+    ([Cohen and Kaplan, 2008](https://doi.org/10.14778/1453856.1453884)). Targets have weight 1,
+    other samples `1 / q`:
 
         Z ≈ sum over targets of exp(s_j) + sum over samples that are no target of exp(s_j) / q_j
 
     The expectation of this sum and of its gradient is exactly that of the full `Z`. Its logarithm
-    is slightly low on average, so that sampled losses are not perplexities.
-
-    # Parameters
-
-    num_words, dim : `int`
-        Size of the vocabulary, and width of the hidden states.
-    num_samples : `Optional[int]`, optional (default = `None`)
-        Words drawn per batch in training. Default: the full softmax, as always in evaluation.
+    is slightly low on average, so sampled losses are not perplexities.
     """
 
     def __init__(self, num_words: int, dim: int, num_samples: Optional[int] = None) -> None:
@@ -58,11 +50,9 @@ class Softmax(torch.nn.Module):
         generator: Optional[torch.Generator] = None,
     ) -> List[torch.Tensor]:
         """
-        The sum of the negative log-likelihoods of each direction, in nats.
-
-        `hidden` has the shape `(num_predictions, dim)` for each direction, and `targets`, the word
-        ids, `(num_predictions,)`. `generator`, on their device, draws the samples, the same for all
-        directions.
+        The sum of the negative log-likelihoods of each direction, in nats. For each direction,
+        `hidden` has shape `(num_predictions, dim)`, and `targets`, the word ids,
+        `(num_predictions,)`. `generator`, on their device, draws one sample for all directions.
         """
         weight: torch.Tensor = self.weight
         bias: torch.Tensor = self.bias
@@ -81,10 +71,7 @@ class Softmax(torch.nn.Module):
     def _candidates(
         self, targets: torch.Tensor, generator: Optional[torch.Generator]
     ) -> Tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """
-        The distinct targets and samples, the logarithm of the probability `q` of each (0 for a
-        target), and the positions of the targets in them.
-        """
+        """Distinct targets and samples, their `log(q)` (0 for targets), and where targets are."""
         assert self.num_samples is not None
         samples, log_probability = sample_log_uniform(
             len(self.weight), self.num_samples, targets.device, generator
@@ -99,10 +86,7 @@ class Softmax(torch.nn.Module):
 def sample_log_uniform(
     num_words: int, num_samples: int, device: torch.device, generator: Optional[torch.Generator]
 ) -> Tuple[torch.Tensor, torch.Tensor]:
-    """
-    Distinct word ids and the logarithm of their probabilities `q`, see `Softmax`: shape
-    `(num_samples,)` each.
-    """
+    """Distinct word ids and `log(q)` of each, see `Softmax`: shape `(num_samples,)`."""
     rank = torch.arange(1, num_words + 1, device=device, dtype=torch.float32)
     rate = torch.log1p(1.0 / rank).div_(math.log(num_words + 1))
     keys = torch.empty_like(rate).exponential_(generator=generator).div_(rate)

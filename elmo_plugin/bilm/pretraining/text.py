@@ -16,24 +16,21 @@ TextPath = Union[_Path, Sequence[_Path]]
 
 class Text:
     """
-    Tokenised text, one sentence per line, words separated by white space, in one or many files.
-    Empty lines are skipped.
+    Tokenised text, one sentence per line, words separated by white space. Empty lines are skipped.
 
-    To shuffle it, files are read in random order into a buffer of lines. Each new line replaces a
-    random line of the full buffer, and the replaced line is yielded. Memory grows with the buffer
-    and the longest line only.
+    To shuffle it, files are read in random order into a buffer. Once it is full, each new line
+    replaces a random line, which is yielded. RAM grows with the buffer and the longest line only.
 
     # Parameters
 
     data_path : `TextPath`
         A file (plain or gzip, or a URL), a folder, a pattern such as `train-*.gz`, or a list of
-        these, also separated by commas in a string (a comma in a URL is written `%2C`). Each file
-        is read once, in the order of their paths. `ConfigurationError` if a part matches no file
-        or is a pipe.
-    shuffle_lines : `int`, optional (default = `100_000`)
+        these, also in a string with commas (`%2C` for a comma in a URL). Each file is read once, in
+        the order of their paths. `ConfigurationError` if a part matches no file or is a pipe.
+    shuffle_lines : `int`
         Size of the buffer, about 25 MB by default. 1 keeps the order of the lines of a file.
-    max_tokens : `Optional[int]`, optional (default = `None`)
-        Longer lines are cut into sentences of this number of words. Default: none are.
+    max_tokens : `Optional[int]`
+        Longer lines are cut into sentences of this number of words; by default none are.
     """
 
     def __init__(
@@ -50,10 +47,7 @@ class Text:
         self._max_tokens = max_tokens
 
     def sentences(self, order: Optional[Random] = None) -> Iterator[List[str]]:
-        """
-        The words of each sentence, at least one; shuffled if `order` is given. For the exceptions
-        see `numbered_lines`.
-        """
+        """The words of each sentence, shuffled by `order`. Raises as `numbered_lines` does."""
         shards = list(self.shards)
         if order is not None:
             order.shuffle(shards)
@@ -89,11 +83,7 @@ def decoded(data_path: TextPath, decoding_errors: str) -> List[DecodedPath]:
 
 
 def find_shards(data_path: TextPath) -> List[_Path]:
-    """
-    The files that match a path, see `Text`, each once, in the order of their paths, or a
-    `ConfigurationError` if a part of it matches no file. The files of a `DecodedPath` are decoded
-    as it says.
-    """
+    """The files of a path, see `Text`: each once, sorted. Raises `ConfigurationError` if none."""
     shards: Dict[str, _Path] = {}
     for path in _parts(data_path):
         for name in _matches(os.fspath(path)):
