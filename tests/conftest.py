@@ -2,6 +2,7 @@ import copy
 import json
 import os
 import random
+import signal
 from pathlib import Path
 from typing import Any, Callable, Dict, List
 
@@ -28,6 +29,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 # Ray gives its workers the lowest priority but four: beside other tests they would take minutes to
 # start.
 os.environ["RAY_worker_niceness"] = "0"
+# A shell starts background jobs with SIGINT ignored, which the programs under test would inherit.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 import numpy  # noqa: E402
 import pytest  # noqa: E402
