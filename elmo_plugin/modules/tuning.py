@@ -1,8 +1,7 @@
 """
-Sizes at which a computation switches to another algorithm or layout.
-
-Each was chosen by the benchmark named beside it; `benchmarks/README.md` describes the rows. They
-change speed and memory, and results only by rounding.
+Sizes at which a computation switches to another algorithm or layout. They change speed and memory,
+and results only by rounding. The benchmark named beside each chose it; `benchmarks/README.md`
+describes the benchmarks.
 """
 
 # Rows of a product are padded to a multiple of this or of a larger power of two, see

@@ -1,5 +1,3 @@
-"""Linear layers in int8."""
-
 from functools import lru_cache
 from typing import Any, Callable, Dict, Optional
 
@@ -20,16 +18,16 @@ _OFFSET = torch.tensor(_ZERO * 257 + 0.5)
 
 class Int8Linear(torch.nn.Module):
     """
-    A `PackedLinear` for inference only, whose weight is int8, from -127 to 127, with one scale per
-    row: an eighth of the memory of a float32 layer with its packed copy.
+    A `PackedLinear` for inference only, with an int8 weight, from -127 to 127, and one scale per
+    row. It takes an eighth of the memory of a float32 layer with its packed copy.
 
-    On CPUs with VNNI products are computed in integers. Inputs are rounded to 16 bits, each row
-    scaled by its largest value, so rows are independent of each other and only the weight loses
-    precision; their low and high bytes are rows of one product. Elsewhere the weight is converted
-    to float32 for every product: small, but slow.
+    On CPUs with VNNI products are computed in integers. Each row of inputs is scaled by its largest
+    value and rounded to 16 bits. So rows are independent of each other, and only the weight loses
+    precision. The low and high bytes are rows of one product. Elsewhere the weight is converted to
+    float32 for every product: small, but slow.
 
     A state dict holds the integers as `weight` and their scales as `scale`. This layer and a
-    `PackedLinear` can each load the state of the other.
+    `PackedLinear` can load each other's state.
     """
 
     caches_packed = True
@@ -69,20 +67,24 @@ class Int8Linear(torch.nn.Module):
 
     @property
     def weight(self) -> torch.Tensor:
-        """In float32; if packed, without values on `meta` (except under autocast) for its shape."""
+        """
+        The weight in float32. If packed, a tensor without values on `meta`, except under autocast.
+        """
         if self.is_packed and not torch.is_autocast_enabled(self.scale.device.type):
             return torch.empty(self._shape, device="meta")
         return self.dequantize()
 
     def drop_packed(self) -> None:
-        """Called before a forward pass with gradients, which could not reach the weight."""
+        """Refuses a forward pass with gradients, which could not reach the weight."""
         raise RuntimeError(
             "Expected weights that can be trained, found int8. Load the biLM with `dtype` float32, "
             "or run it under `torch.no_grad()`."
         )
 
     def forward(self, inputs: torch.Tensor, bias: Optional[torch.Tensor] = None) -> torch.Tensor:
-        """See `PackedLinear`; raises a `RuntimeError` if autograd would track the result."""
+        """
+        Like `PackedLinear.forward`; raises a `RuntimeError` if autograd would track the result.
+        """
         bias = self.bias if bias is None else bias
         if tracks_gradients(inputs, bias):
             self.drop_packed()
@@ -162,8 +164,8 @@ def _product(inputs: torch.Tensor, packed: torch.Tensor, unit: torch.Tensor) -> 
 @lru_cache(maxsize=None)
 def has_fast_int8_products() -> bool:
     """
-    True if products of bytes are fast and exact on this machine. Without VNNI, or where oneDNN is
-    told not to use it, two products are added in 16 bits, which can overflow.
+    True if int8 products are fast and exact on this machine. Without VNNI, or where oneDNN is told
+    not to use it, two products are added in 16 bits, which can overflow.
     """
     if not (torch.backends.mkldnn.is_available() and torch.cpu._is_vnni_supported()):
         return False
