@@ -1,8 +1,3 @@
-"""
-All time steps of LSTM layers on a GPU: CUDA graphs of a few steps each, replayed until all are
-done. A step is four kernels, which take less time than to start them one by one.
-"""
-
 from math import inf
 from typing import Iterator, List, Optional, Sequence, Tuple
 
@@ -35,13 +30,16 @@ _ALIGNMENT = 8
 
 
 class GraphScan(Backend):
-    """LSTMs, through Triton; tests run its interpreter on a CPU."""
+    """
+    Runs LSTMs as CUDA graphs of a few steps each, replayed until all steps are done. A step is four
+    Triton kernels, which take less time than to start them one by one. Tests run Triton's
+    interpreter on a CPU.
+    """
 
     device = "cuda"
     saves_product_type = True
 
     def can_run(self, run: Run, dtype: torch.dtype, has_gradients: bool) -> bool:
-        """True if the steps, with products in `dtype`, can be CUDA graphs."""
         weights = run.calls[0].weights
         device = weights.recurrent.device
         return (
@@ -56,7 +54,6 @@ class GraphScan(Backend):
         )
 
     def forward(self, run: Run, saved: Optional[Sequence[SavedActivations]] = None) -> List[Result]:
-        """See `Backend`."""
         cell, calls, batch_sizes = run
         first, dtype = calls[0], calls[0].inputs.dtype
         rows = len(first.state.cell) if first.state is not None else max(batch_sizes, default=0)
@@ -96,7 +93,6 @@ class GraphScan(Backend):
             return list(zip(every_outputs, finals))
 
     def backward(self, run: Run, saved: SavedActivations, d: Gradients) -> RecurrentState:
-        """See `Backend`."""
         cell, ((_, weights, state, _),), batch_sizes = run
         dtype = d.gates.dtype
         d_outputs, d_hidden = _dense(d.outputs, dtype), _dense(d.hidden, dtype)
@@ -161,14 +157,14 @@ def _rounded(rows: int) -> int:
 
 
 def _input_products(call: LayerCall, tokens: slice) -> torch.Tensor:
-    """Of the inputs of some tokens with their weights, and the bias."""
+    """The products of some tokens' inputs with the weights, plus the bias."""
     inputs, weights = call.inputs[tokens], call.weights
     dtype = inputs.dtype
     return torch.addmm(weights.bias.to(dtype), inputs, weights.input.to(dtype).t())
 
 
 def _dense(values: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """As the kernels read them: contiguous, and at an address that is a multiple of 16."""
+    """Makes values contiguous, at an address that is a multiple of 16, as the kernels read them."""
     values = values.to(dtype).contiguous()
     return values.clone() if values.data_ptr() % 16 else values
 
@@ -183,8 +179,8 @@ def _pieces(
     batch_sizes: Sequence[int], num_gates: int
 ) -> Iterator[Tuple[slice, List[Tuple[int, int]]]]:
     """
-    The tokens of several steps, as many as have `tuning.MAX_GPU_INPUT_GATES` products with the
-    inputs or one step, and their schedule.
+    Groups steps: yields the tokens and the schedule of each group. A group has at most
+    `tuning.MAX_GPU_INPUT_GATES` products with the inputs, or is one step.
     """
     most = tuning.MAX_GPU_INPUT_GATES // num_gates
     begin = start = 0

@@ -75,7 +75,7 @@ class SavedActivations(NamedTuple):
 
 
 class Gradients(NamedTuple):
-    """Gradients of one layer: those of its results are given, the others are to be filled."""
+    """Gradients of one layer. The first three are given, the others are to be filled."""
 
     #: Of the hidden states, and of the two parts of the final state; shapes like theirs.
     outputs: torch.Tensor
@@ -102,16 +102,16 @@ class Backend(ABC):
 
     def can_run(self, run: Run, dtype: torch.dtype, has_gradients: bool) -> bool:
         """
-        True if it computes these layers, which are on its device; `dtype` is the type of products,
-        that of `torch.autocast` where it is enabled.
+        True if it computes these layers of its device, with products in `dtype` (autocast's type
+        under autocast).
         """
         return True
 
     @abstractmethod
     def forward(self, run: Run, saved: Optional[Sequence[SavedActivations]] = None) -> List[Result]:
         """
-        The time steps of all layers, in parallel if there are threads for it. Fills the activations
-        `saved` of each layer if they are given; otherwise memory besides the hidden states does not
+        Runs the time steps of all layers, in parallel if there are threads for it. Fills `saved`,
+        the activations of each layer, if given. Otherwise memory besides the hidden states does not
         grow with the number of steps.
 
         Returns for each layer the hidden states, shape `(num_packed, output_dim)`, in the type of
@@ -119,11 +119,11 @@ class Backend(ABC):
         """
 
     def backward(self, run: Run, saved: SavedActivations, d: Gradients) -> RecurrentState:
-        """Fills gradients of the one layer of a run, and returns that of its initial state."""
+        """Fills the gradients of a run of one layer, and returns the initial state's."""
         raise NotImplementedError
 
     def differentiable(self, run: Run) -> List[Result]:
-        """`forward` with gradients, those of `backward`."""
+        """`forward`, with gradients by `backward`."""
         results = []
         for inputs, weights, state, _ in run.calls:
             outputs, *final = _Scan.apply(
@@ -149,8 +149,8 @@ class Backend(ABC):
 
 class _Scan(torch.autograd.Function):
     """
-    `forward` of a backend, with its `backward` as gradient. If autograd recorded the steps, the
-    gradient of each weight would be one product per step; here it is one product over all steps.
+    A backend's `forward`, with its `backward` as gradient. Each weight's gradient is one product
+    over all steps; if autograd recorded the steps, it would be one product per step.
     """
 
     @staticmethod
@@ -164,7 +164,7 @@ class _Scan(torch.autograd.Function):
         cell_state: Optional[torch.Tensor],
         *parts: Any,
     ) -> Tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """`parts` are those of the `Weights`."""
+        """`parts` are the fields of `Weights`."""
         run = _run(cell, batch_sizes, inputs, hidden, cell_state, parts)
         saved = backend.empty_activations(cell, run.calls[0])
         ((outputs, final),) = backend.forward(run, [saved])
@@ -175,7 +175,6 @@ class _Scan(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *gradients: torch.Tensor) -> Tuple[Optional[torch.Tensor], ...]:
-        """Gradients of the tensors that `forward` takes, from those of its results."""
         inputs, hidden, cell_state, *rest = ctx.saved_tensors
         run = _run(ctx.cell, ctx.batch_sizes, inputs, hidden, cell_state, rest[:4])
         weights, saved = run.calls[0].weights, SavedActivations(*rest[4:])
@@ -259,10 +258,9 @@ def outputs_of(call: LayerCall, activations: Optional[SavedActivations]) -> torc
 
 def large_buffer(like: torch.Tensor, rows: int, columns: int, dtype: torch.dtype) -> torch.Tensor:
     """
-    An uninitialised tensor of shape `(rows, columns)` on the device of `like`.
-
-    The system hands out new memory page by page: for 40 MB that takes as long as a matrix product
-    of that size. NumPy asks for large pages, PyTorch does not.
+    An uninitialised tensor of shape `(rows, columns)` on the device of `like`. The system hands out
+    memory page by page, which for 40 MB takes as long as a matrix product of that size. So on a CPU
+    NumPy allocates it, which asks for large pages; PyTorch does not.
     """
     num_bytes = rows * columns * dtype.itemsize
     if like.device.type != "cpu" or num_bytes < tuning.LARGE_BUFFER:

@@ -1,8 +1,8 @@
 """
 CUDA graphs of a few steps of LSTM layers.
 
-A graph is captured once for each number of sentences (rounded up), widths and type, and is then
-used for every layer and length: its kernels read from device memory which step they compute
+A graph is captured once for each number of sentences (rounded up), widths and type, then serves
+every layer and length. Its kernels read from device memory which step they compute
 (`kernels/gpu/lstm_steps.py`), and weights are copied to where it reads them.
 """
 
@@ -49,10 +49,7 @@ class Shape(NamedTuple):
 
 
 class StepGraph:
-    """
-    The launches of a few steps, and their buffers. Without a GPU, for tests with Triton's
-    interpreter, they are launched anew each time.
-    """
+    """The launches and buffers of a few steps. Without a GPU, in tests, each run launches anew."""
 
     num_columns: int
     num_addresses: int
@@ -86,14 +83,14 @@ class StepGraph:
 
     def launch(self, layer: int, *place: Any) -> None:
         """
-        Launches a step of a layer; `place` are its addresses, the schedule, the counter, and the
-        offset from the counter, as all kernels take them.
+        Launches a step of a layer. `place` is what all kernels take first, from `addresses` to
+        `offset`.
         """
 
     def run(self, addresses: Sequence[Sequence[int]], schedule: Sequence[Sequence[int]]) -> None:
         """
-        Runs all steps of a schedule, at most `MAX_STEPS`: for each layer the addresses, and for
-        each step the numbers that the kernels take.
+        Runs at most `MAX_STEPS` steps. `addresses` has a row for each layer, `schedule` one for
+        each step.
         """
         # Steps without sentences, so that the last graph is complete.
         missing = -len(schedule) % _STEPS
@@ -156,14 +153,13 @@ class StepGraph:
 
 class ForwardGraph(StepGraph):
     """
-    Steps of the forward pass. `hidden` and `cell_state` are the state of each sentence, first the
-    initial and then the final one. For columns and addresses see `kernels/gpu/lstm_steps.py`.
+    Steps of the forward pass. `hidden` and `cell_state` hold each sentence's initial state before a
+    run and its final state after it.
     """
 
     num_columns, num_addresses = 2, 5
 
     def allocate(self) -> None:
-        """See `StepGraph`."""
         shape = self.shape
         self.hidden = self.buffer(shape.output_dim)
         self.cell_state = self.buffer(shape.dim, full=True)
@@ -172,7 +168,6 @@ class ForwardGraph(StepGraph):
         self._projected = self.buffer(shape.output_dim) if shape.projects else self._output
 
     def launch(self, layer: int, *place: Any) -> None:
-        """See `StepGraph`."""
         shape = self.shape
         hidden, output = self.hidden[layer], self._output[layer]
         recurrent, projected = self._through_recurrent[layer], self._projected[layer]
@@ -191,14 +186,13 @@ class ForwardGraph(StepGraph):
 
 class BackwardGraph(StepGraph):
     """
-    Steps of the backward pass. `d_cell_state` is the gradient of the cell state of each sentence,
-    first of the final and then of the initial one; `d_hidden` that of the initial hidden state.
+    Steps of the backward pass. `d_cell_state` holds the gradient of the final cell state before a
+    run and of the initial one after it; `d_hidden` then holds the initial hidden state's.
     """
 
     num_columns, num_addresses = 4, 8
 
     def allocate(self) -> None:
-        """See `StepGraph`."""
         shape = self.shape
         self.d_cell_state = self.buffer(shape.dim, full=True)
         self.d_hidden = self.buffer(shape.output_dim)
@@ -207,7 +201,6 @@ class BackwardGraph(StepGraph):
         self._d_gates = self.buffer(4 * shape.dim)
 
     def launch(self, layer: int, *place: Any) -> None:
-        """See `StepGraph`."""
         shape = self.shape
         d_projected, d_output = self._d_projected[layer], self._d_output[layer]
         d_gates, d_hidden = self._d_gates[layer], self.d_hidden[layer]
@@ -262,7 +255,7 @@ class _Weights:
 
 
 def _weights_of(shape: Shape) -> _Weights:
-    """Of all graphs of a shape, for all numbers of sentences; freed with the last graph."""
+    """The buffers of a shape, shared by all numbers of sentences and freed with the last graph."""
     key = shape._replace(rows=0, keeps=False)
     found = _weights.get(key) or _Weights(shape)
     _weights[key] = found

@@ -1,10 +1,10 @@
 """
-Maxima over positions of a convolution over the characters of words, and their gradients, on a GPU,
-as Triton kernels; `character_convolution.cpp` is the same on a CPU.
+Triton kernels for convolutions over the characters of words: each filter's maximum over positions,
+and its gradient. `character_convolution.cpp` is the same on a CPU.
 
-`ids` is `(num_words, longest)`, `products` `(num_characters, WIDTH, num_filters)`; `maxima` and
+`ids` is `(num_words, longest)`, `products` `(num_characters, WIDTH, num_filters)`. `maxima` and
 `argmax` are columns of matrices with `total` columns. Each program computes `BLOCK` filters of one
-word. Arithmetic is in float32.
+word, in float32.
 """
 
 import triton
@@ -17,8 +17,8 @@ def character_maxima(
     WIDTH: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """
-    The maximum of each filter and its position. `lengths` are the ids of each word before padding;
-    of the windows that contain only padding, one is computed. A wrong id gives NaN.
+    Stores the maximum of each filter and its position. `lengths` counts each word's ids before
+    padding; of the windows that contain only padding, one is computed. A wrong id gives NaN.
     """
     word = tl.program_id(0).to(tl.int64)
     unit = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
