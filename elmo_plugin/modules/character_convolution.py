@@ -7,9 +7,9 @@ from torch.nn.functional import linear, pad
 from elmo_plugin.modules.kernels.compiled import call_kernel, compiled_kernels
 from elmo_plugin.modules.kernels.gpu import has_triton, kernels
 
-# Filters that a program of the GPU's kernels computes.
+# Most filters that one GPU program computes.
 _BLOCK = 256
-# The largest sum of gradients as integers.
+# Bound on a sum of gradients as integers.
 _LARGEST = 2.0**62
 
 
@@ -34,23 +34,17 @@ def character_maxima(
     Convolves the characters of words and takes each filter's maximum over positions: shape
     `(num_words, num_filters)`, the filters in the order of `convolutions`.
 
+    `character_ids`, shape `(num_words, max_characters_per_token)`, are rows of `embedding`, shape
+    `(num_characters, embedding_dim)`, which is float32 on a CPU. Row 0 gets no gradient. `lengths`,
+    shape `(num_words,)`, counts the ids before padding, which is the same id everywhere. Of the
+    windows that contain only padding, one is computed. Each convolution maps
+    `width * embedding_dim` inputs to its filters.
+
     First multiplies each character's embedding with each position of each filter. A filter on a
     window is then a sum of one such number per position: a sixteenth of the operations for
     embeddings of width 16. The gradient of a maximum goes to one window only.
-
-    # Parameters
-
-    character_ids : `torch.Tensor`
-        Shape `(num_words, max_characters_per_token)`. Rows of `embedding`.
-    lengths : `torch.Tensor`
-        Shape `(num_words,)`. Number of ids before padding, which is at the end of a word and the
-        same id everywhere. Of the windows that contain only padding, one is computed.
-    embedding : `torch.Tensor`
-        Shape `(num_characters, embedding_dim)`; on a CPU float32. Row 0 gets no gradient.
-    convolutions : `Sequence[torch.nn.Linear]`
-        One for each filter width, from `width * embedding_dim` to the number of filters.
     """
-    # On a GPU, where this would wait for the device, a wrong id gives NaN.
+    # On a GPU this check would wait for the device; a wrong id gives NaN there.
     is_checked = character_ids.device.type == "cpu" and character_ids.numel() > 0
     if is_checked and not 0 <= character_ids.min() <= character_ids.max() < len(embedding):
         found = f"{int(character_ids.min())} to {int(character_ids.max())}"

@@ -11,7 +11,7 @@ from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.files import local_path
 from elmo_plugin.util.weights import read_state, with_prefix
 
-# A tensor of the second layer, whose name shows the prefix of all names.
+# A tensor of the second layer. Its name shows the prefix of all names.
 _LAST = "weight_ih_l1"
 
 
@@ -81,13 +81,13 @@ class CoveEncoder(torch.nn.Module):
 def read_cove_encoder(weight_file: Union[str, PathLike]) -> CoveEncoder:
     """
     Reads an encoder, in evaluation mode, from the state dict of a bidirectional `torch.nn.LSTM` of
-    two layers and any widths: the published file, or one of `examples/train_cove.py`. Nothing in
-    the file is executed.
+    two layers and any widths: the published file, or one of `examples/train_cove.py`. Nothing in it
+    is executed.
 
     `weight_file` is a local path or a URL, see `local_path`. Names may have a prefix
-    (`rnn.weight_ih_l0`); tensors without that prefix are ignored. A file without a prefix must hold
-    nothing else. Raises a `ConfigurationError` if the file is missing or damaged, or is no such
-    state dict of finite numbers.
+    (`rnn.weight_ih_l0`); tensors without it are ignored. A file without a prefix must hold nothing
+    else. Raises a `ConfigurationError` if the file is missing, damaged, or no such state dict of
+    finite numbers.
     """
     location = os.fspath(weight_file)
     try:

@@ -32,15 +32,13 @@ class RecurrentEncoder(Seq2SeqEncoder):
     @overrides(check_signature=False)
     def forward(self, inputs: torch.Tensor, mask: torch.BoolTensor) -> torch.Tensor:
         """
-        Maps inputs `(batch_size, num_tokens, input_size)` to outputs
-        `(batch_size, num_tokens, output_dim)` of the same dtype: a forward direction first, zero at
-        padding. `mask` has real tokens first in each row. Sentences may be empty and in any order
-        of length.
+        Maps inputs `(batch_size, num_tokens, input_size)` to `(batch_size, num_tokens, output_dim)`
+        in their dtype: a forward direction first, zero at padding. `mask` has real tokens first in
+        each row; sentences may be empty and in any order. Raises a `ConfigurationError` if the
+        inputs are not `input_size` wide.
 
         Computes in the weights' dtype. Under `torch.autocast` products are in its type, or in
         float32 where that is faster (cuDNN on a GPU); cell states are never in less than float32.
-
-        Raises a `ConfigurationError` if the inputs are not `input_size` wide.
         """
         if inputs.size(-1) != self.input_size:
             raise ConfigurationError(
@@ -54,10 +52,7 @@ class RecurrentEncoder(Seq2SeqEncoder):
 
     @abstractmethod
     def _encode(self, tokens: torch.Tensor, packing: Packing) -> torch.Tensor:
-        """
-        Maps shape `(batch_size * num_tokens, input_size)` to
-        `(batch_size * num_tokens, output_dim)`.
-        """
+        """Maps `(batch_size * num_tokens, input_size)` to as many rows of width `output_dim`."""
 
 
 class BidirectionalEncoder(RecurrentEncoder):
@@ -122,11 +117,11 @@ class BidirectionalEncoder(RecurrentEncoder):
 
 def initial_layer(cell: Cell, input_dim: int, hidden_dim: int) -> RecurrentLayer:
     """
-    A layer with initial weights, drawn for each gate separately. Input weights are uniform ([Glorot
-    and Bengio 2010](https://proceedings.mlr.press/v9/glorot10a.html)), recurrent weights orthogonal
-    ([Saxe et al. 2014](https://arxiv.org/abs/1312.6120)). Biases are zero, but one for forget
-    gates, so that early gradients reach far ([Jozefowicz et al.
-    2015](https://proceedings.mlr.press/v37/jozefowicz15.html)).
+    A layer with initial weights, drawn for each gate separately. Input weights are uniform
+    ([Glorot and Bengio 2010](https://proceedings.mlr.press/v9/glorot10a.html)), recurrent weights
+    orthogonal ([Saxe et al. 2014](https://arxiv.org/abs/1312.6120)). Biases are zero, but one for
+    forget gates, so that early gradients reach far
+    ([Jozefowicz et al. 2015](https://proceedings.mlr.press/v37/jozefowicz15.html)).
     """
     layer = RecurrentLayer(cell, input_dim, hidden_dim)
     with torch.no_grad():
@@ -153,8 +148,7 @@ class BiLstm(BidirectionalEncoder):
 class BiGru(BidirectionalEncoder):
     """
     Bidirectional GRUs, see `BidirectionalEncoder`. AllenNLP's `gru` with `bidirectional: true`
-    computes the same function, but on a CPU the time of its backward pass grows with the square of
-    the sentence length.
+    computes the same, but on a CPU its backward pass takes time quadratic in the sentence length.
     """
 
     cell = GruCell
@@ -163,9 +157,9 @@ class BiGru(BidirectionalEncoder):
 @Seq2SeqEncoder.register("elmo-highway-lstm")
 class HighwayLstm(RecurrentEncoder):
     """
-    A stack of LSTM layers of alternating direction, each with a highway connection: section 2 of
-    [He et al. (2017)](https://aclanthology.org/P17-1044), after [Zhang et al.
-    (2016)](https://arxiv.org/abs/1510.08983).
+    LSTM layers of alternating direction, each with a highway connection: section 2 of
+    [He et al. (2017)](https://aclanthology.org/P17-1044), after
+    [Zhang et al. (2016)](https://arxiv.org/abs/1510.08983).
 
     The first layer reads forward, the second backward from each sentence's own last token, and so
     on. A layer with input `x_t` and LSTM output `o_t * tanh(c_t)` computes
@@ -201,7 +195,7 @@ class HighwayLstm(RecurrentEncoder):
         check_dropout(recurrent_dropout=recurrent_dropout)
         self.recurrent_dropout = recurrent_dropout
         widths = [input_size] + [hidden_size] * (num_layers - 1)
-        # The default weights are replaced; the global random state stays as it was.
+        # Keeps the global random state: the default weights are replaced below.
         with torch.random.fork_rng(devices=[]):
             self.layers: Any = torch.nn.ModuleList(
                 RecurrentLayer(HighwayLstmCell(), width, hidden_size) for width in widths
@@ -231,7 +225,7 @@ class HighwayLstm(RecurrentEncoder):
                 ones = layer.bias.new_ones(len(packing.order), self.hidden_size)
                 cell = HighwayLstmCell(torch.nn.functional.dropout(ones, self.recurrent_dropout))
             packed, _ = layer(packed, packing.batch_sizes, cell=cell)
-            # For the next layer, which reads in the other direction.
+            # The next layer reads in the other direction.
             packed = packed.index_select(0, reversal)
         if len(self.layers) % 2:
             packed = packed.index_select(0, reversal)

@@ -16,19 +16,12 @@ def decode(
     """
     Finds the best label sequence of each sentence of a batch, under label and transition scores.
 
+    Takes `scores`, shape `(batch_size, num_tokens, num_labels)`, and a `mask` with real tokens
+    first in each row. Start and end scores have shape `(num_labels,)`. Transition scores have shape
+    `(num_labels, num_labels)`, from the row's label to the column's. In these three, -inf forbids.
+
     Returns a label for each real token. Among equal scores the lowest label index is chosen, from
-    the last token back. In start, end and transition scores, -inf forbids a label or transition.
-
-    # Parameters
-
-    scores : `torch.Tensor`
-        Shape `(batch_size, num_tokens, num_labels)`.
-    mask : `torch.Tensor`
-        Shape `(batch_size, num_tokens)`, real tokens first in each row.
-    start_scores, end_scores : `torch.Tensor`
-        Shape `(num_labels,)`, for a sentence's first and last token.
-    transition_scores : `torch.Tensor`
-        Shape `(num_labels, num_labels)`, from the row's label to the column's.
+    the last token back.
     """
     batch_size, num_tokens, _ = scores.shape
     lengths = mask.sum(dim=1)

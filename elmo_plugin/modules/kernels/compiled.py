@@ -22,7 +22,7 @@ _SOURCES = sorted(_FOLDER.glob("*.cpp"))
 _HEADERS = sorted(_FOLDER.glob("*.h"))
 #: The environment variable that turns kernels off if it is 0.
 SWITCH = "ELMO_COMPILED_KERNELS"
-# Without traps, GCC vectorises loops with comparisons. NaN and infinity are treated as with them.
+# `-fno-trapping-math` lets GCC vectorise loops with comparisons. NaN and infinity stay correct.
 _FLAGS = "-O3 -march=native -fno-math-errno -fno-trapping-math -fPIC -fopenmp".split()
 _MAX_SECONDS = 300
 
@@ -91,7 +91,7 @@ def _build(command: List[str], cache: Path, key: str) -> Path:
         with ThreadPoolExecutor() as executor:
             list(executor.map(run, steps))
         run([*command, "-shared", *map(str, parts), "-o", str(built)])
-        # Loaded before it is kept, to fail here if it cannot be loaded.
+        # A library that cannot be loaded fails here, before it is kept.
         ctypes.CDLL(str(built))
         library = cache / _name(key, built.read_bytes())
         # Several processes may build at once; each sees a whole file or none.

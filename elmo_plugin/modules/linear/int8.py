@@ -19,12 +19,12 @@ _OFFSET = torch.tensor(_ZERO * 257 + 0.5)
 class Int8Linear(torch.nn.Module):
     """
     A `PackedLinear` for inference only, with an int8 weight, from -127 to 127, and one scale per
-    row. It takes an eighth of the memory of a float32 layer with its packed copy.
+    row: an eighth of the memory of a float32 layer with its packed copy.
 
     On CPUs with VNNI products are computed in integers. Each row of inputs is scaled by its largest
-    value and rounded to 16 bits. So rows are independent of each other, and only the weight loses
-    precision. The low and high bytes are rows of one product. Elsewhere the weight is converted to
-    float32 for every product: small, but slow.
+    value and rounded to 16 bits, so rows are independent and only the weight loses precision. The
+    low and high bytes are rows of one product. Elsewhere the weight is converted to float32 for
+    every product: small, but slow.
 
     A state dict holds the integers as `weight` and their scales as `scale`. This layer and a
     `PackedLinear` can load each other's state.
@@ -42,7 +42,6 @@ class Int8Linear(torch.nn.Module):
 
     @classmethod
     def from_linear(cls, layer: torch.nn.Linear) -> "Int8Linear":
-        """Quantises the weight of another layer."""
         bias = layer.bias
         if bias is not None:
             bias = torch.nn.Parameter(bias.detach().float(), requires_grad=bias.requires_grad)
@@ -95,7 +94,7 @@ class Int8Linear(torch.nn.Module):
             multiple = tuning.INT8_ROW_MULTIPLE
             if num_rows > multiple:
                 values = pad(values, (0, 0, 0, -num_rows % multiple))
-            # Above 0 also for a row of zeros, which is divided by it too.
+            # Above 0, because a row of zeros is divided by it too.
             largest = values.abs().amax(dim=1, keepdim=True).clamp_min_(1e-30)
             numbers = torch.add(_OFFSET, values / largest, alpha=_LARGEST).to(torch.int32)
             # Shape: (2 * num_rows, in_features)
@@ -107,7 +106,7 @@ class Int8Linear(torch.nn.Module):
             product.add_(bias)
         return product.to(inputs.dtype)
 
-    #: As that of a `PackedMatrix`.
+    #: Called like `PackedMatrix.product`.
     product = forward
 
     def _apply(self, fn: Callable, recurse: bool = True) -> "Int8Linear":
@@ -132,7 +131,7 @@ class Int8Linear(torch.nn.Module):
         if weight is None:
             missing_keys.append(name)
         elif f"{prefix}scale" in state:
-            # Integers, also if the state dict has been converted to another type.
+            # The state dict may have been converted to another type.
             weight = weight.to(torch.int8)
         elif weight.is_floating_point():
             weight, state[f"{prefix}scale"] = quantized_rows(weight.to(self.scale.device))
@@ -141,7 +140,7 @@ class Int8Linear(torch.nn.Module):
             shapes = tuple(self._shape), tuple(weight.shape)
             error_msgs.append("{}: expected shape {}, found {}.".format(name, *shapes))
         elif weight is not None:
-            # Copied: the loaded tensor may be memory-mapped, and new addresses tell of new weights.
+            # A copy: the loaded tensor may be memory-mapped, and a new address shows a new weight.
             self._store(weight.to(self.scale.device, copy=True), self.scale.clone())
 
     def __getstate__(self) -> Dict[str, Any]:
@@ -172,7 +171,7 @@ def has_fast_int8_products() -> bool:
     try:
         packed = torch.ops.onednn.qlinear_prepack(torch.full((16, 64), 127, dtype=torch.int8), None)
         product = _product(torch.full((1, 64), 255, dtype=torch.uint8), packed, torch.ones(16))
-    # A PyTorch without these operations, or with others under their names.
+    # This PyTorch lacks these operations, or has others under their names.
     except (AttributeError, RuntimeError):
         return False
     return bool((product == 64.0 * 127 * (255 - _ZERO)).all())

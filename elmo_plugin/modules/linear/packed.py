@@ -22,7 +22,7 @@ def tracks_gradients(*tensors: Optional[torch.Tensor]) -> bool:
 
 def padded_rows(num_rows: int) -> int:
     """
-    Rounds up a number of rows, by at most 3 or a sixteenth, to the size of a product.
+    Rounds a number of rows up for a product, by at most 3 or a sixteenth.
 
     oneDNN compiles code for every new number of rows, which takes up to 15 ms. So only few numbers
     are used: multiples of `ROW_MULTIPLE` up to 128, then 16 from each power of two to the next.
@@ -68,7 +68,7 @@ def transposed_product(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
     if not onednn_compiles(left):
         return left[:num_rows].t() @ right[:num_rows]
     num_rows = padded_rows(num_rows)
-    # To transpose the smaller one in memory costs less than it saves.
+    # Transposing the smaller one in memory costs less than it saves.
     return with_rows(left, num_rows).t().contiguous() @ with_rows(right, num_rows)
 
 
@@ -87,8 +87,7 @@ class PackedMatrix:
     On a CPU PyTorch reorders a matrix for each product. This class reorders it once, into oneDNN's
     blocked layout: a product of 16 rows by 512 x 16,384 is three times as fast. The copy takes as
     much memory as the matrix and does not follow its changes. A small matrix is copied transposed
-    instead. On a GPU, or where PyTorch lacks the operation, nothing is copied and products are
-    `torch.nn.functional.linear`.
+    instead. On a GPU, or where PyTorch lacks the operation, nothing is copied.
     """
 
     def __init__(self, weight: torch.Tensor) -> None:
@@ -130,22 +129,21 @@ class PackedMatrix:
 
 class PackedLinear(torch.nn.Linear):
     """
-    A linear layer that is fast on small batches when no gradient is tracked: it then multiplies
-    with a `PackedMatrix`.
+    A linear layer that multiplies with a `PackedMatrix` when no gradient is tracked, which is fast
+    on small batches.
 
     That copy is cached only while the weight should not change: in evaluation mode, or while the
     weight requires no gradient. It is dropped by `train()`, `eval()`, loading a state dict, moving
     to another device or type, changing the weight in place, assigning `weight.data`, and any
     forward pass that autograd tracks.
 
-    Changes that PyTorch does not count, such as AllenNLP's moving average, also drop it, unless
-    they change only single rows (see `WeightState`). After such a change, call `eval()` or
-    `train()`.
+    Changes that PyTorch does not count, such as AllenNLP's moving average, are noticed too, unless
+    they change only single rows (see `WeightState`); then call `eval()` or `train()`.
     """
 
     def __init__(self, in_features: int, out_features: int, bias: bool = True) -> None:
         super().__init__(in_features, out_features, bias=bias)
-        # For each packing function and its arguments: the packed weight and the copy.
+        # By packing function and arguments: the state of the packed weight, and the copy.
         self._copies: Dict[Any, Tuple[WeightState, Any]] = {}
 
     def forward(self, inputs: torch.Tensor, bias: Optional[torch.Tensor] = None) -> torch.Tensor:
@@ -201,7 +199,7 @@ class PackedLinear(torch.nn.Linear):
         self.drop_packed()
         name, scale = f"{prefix}weight", state_dict.get(f"{prefix}scale")
         if scale is not None and name in state_dict:
-            # The state of an `Int8Linear`.
+            # This is the state of an `Int8Linear`.
             state_dict = {**state_dict, name: state_dict[name] * scale.unsqueeze(1)}
             del state_dict[f"{prefix}scale"]
         super()._load_from_state_dict(state_dict, prefix, *args)

@@ -10,10 +10,10 @@ class Cell(ABC):
     """
     One time step of a recurrent layer, between its matrix products.
 
-    A subclass is a frozen dataclass of its settings. It needs `gates` and `formula`; everything
-    else has a default. `gates` is the gate order of weights, biases, `formula` and compiled
-    kernels. All LSTM cells begin with PyTorch's order: input, forget, candidate, output.
-    (`bilm/files/layout.py` converts the other order of bilm-tf's weight files.)
+    A subclass is a frozen dataclass of its settings, with `gates` and `formula`; everything else
+    has a default. `gates` is the gate order of weights, biases, `formula` and compiled kernels. All
+    LSTM cells begin with PyTorch's order: input, forget, candidate, output. (`bilm/files/layout.py`
+    converts the other order of bilm-tf's files.)
 
     The product with the previous hidden state is added to the first `num_recurrent_gates` gates,
     the product with the inputs to the last `num_input_gates`.
@@ -41,7 +41,7 @@ class Cell(ABC):
                     setattr(cls, name, len(cls.gates))
             if "draw_order" not in cls.__dict__:
                 cls.draw_order = cls.gates
-        # The kernel of another cell computes another formula.
+        # A cell with its own formula cannot use the kernel of its base class.
         if {"gates", "formula"} & set(cls.__dict__) and "kernel" not in cls.__dict__:
             cls.kernel = None
 
@@ -96,11 +96,11 @@ class Weights(NamedTuple):
     @property
     def recurrent_bias(self) -> Optional[torch.Tensor]:
         """
-        The bias of the gates without inputs, padded with zeros to the recurrent gates; `None` if
-        every gate has inputs. Shape `(num_recurrent_gates * hidden_dim,)`.
+        The bias of gates without inputs, padded to all recurrent gates; `None` if all have inputs.
         """
         num_rest = self.bias.numel() - self.input.size(0)
         padding = (0, self.recurrent.size(0) - num_rest)
+        # Shape: (num_recurrent_gates * hidden_dim,)
         return torch.nn.functional.pad(self.bias[:num_rest], padding) if num_rest else None
 
 
@@ -146,8 +146,8 @@ class LstmCell(Cell):
 @dataclass(frozen=True)
 class HighwayLstmCell(Cell):
     """
-    An LSTM cell with a highway connection around it: equations 1 to 8 of [He et al.
-    (2017)](https://aclanthology.org/P17-1044).
+    An LSTM cell with a highway connection around it: equations 1 to 8 of
+    [He et al. (2017)](https://aclanthology.org/P17-1044).
 
     `linear_input` is not a gate: it is the linear transformation of the input that goes around the
     cell, without recurrence and bias. `dropout_mask`, shape `(batch_size, hidden_dim)`, longest

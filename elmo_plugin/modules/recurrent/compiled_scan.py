@@ -22,9 +22,9 @@ from elmo_plugin.modules.recurrent.scan import (
     outputs_of,
 )
 
-# Types of products, in the names of compiled functions.
+# Names of the products' types in compiled functions.
 _NAMES = {torch.float32: "float32", torch.bfloat16: "bfloat16"}
-# Vectors per panel if the rows of the weight are not those of gates.
+# Vectors per panel of a weight without gates.
 _PLAIN = 4
 
 

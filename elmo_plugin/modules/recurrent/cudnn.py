@@ -25,13 +25,10 @@ class Cudnn(Backend):
     follows_autocast = False
 
     def can_run(self, run: Run, dtype: torch.dtype, has_gradients: bool) -> bool:
-        """
-        True without a projection and a clip. A GRU must start from zeros, because a state has two
-        parts here, which may differ.
-        """
         cell, calls, _ = run
         weights = calls[0].weights
         if type(cell) is GruCell:
+            # A state has two parts here, which may differ.
             is_known = all(call.state is None for call in calls)
         else:
             is_known = type(cell) is LstmCell and not cell.clip
@@ -54,7 +51,7 @@ class Cudnn(Backend):
 def _recurrence(cell: Cell, call: LayerCall, batch_sizes: List[int]) -> Result:
     inputs, weights, state, _ = call
     rows, parts = batch_sizes[0], _parameters(cell, weights)
-    # One piece of memory, as cuDNN needs it.
+    # cuDNN needs all parameters in one piece of memory.
     flat = torch.cat([part.flatten() for part in parts])
     pieces = flat.split([part.numel() for part in parts])
     parameters = [piece.view_as(part) for piece, part in zip(pieces, parts)]
@@ -82,7 +79,7 @@ def _parameters(cell: Cell, weights: Weights) -> List[torch.Tensor]:
     """
     if not isinstance(cell, GruCell):
         return [weights.input, weights.recurrent, weights.bias, torch.zeros_like(weights.bias)]
-    # Reset, update, candidate; the recurrent part of the candidate is the first gate here.
+    # PyTorch's last gate is the candidate, whose recurrent part is the first gate here.
     recurrent_bias = weights.recurrent_bias
     assert recurrent_bias is not None
     dim = weights.hidden_dim(cell)

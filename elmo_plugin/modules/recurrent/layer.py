@@ -16,11 +16,11 @@ BACKENDS: Sequence[Backend] = (Cudnn(), GraphScan(), CompiledScan(), Loop())
 
 class RecurrentLayer(torch.nn.Module):
     """
-    One direction of one recurrent layer over packed sentences, with any cell.
+    One direction of a recurrent layer over packed sentences, with any cell.
 
-    The owner draws the initial weights; the bias starts at zero. Without gradients the layer uses
-    packed copies of its weights, see `PackedLinear`. The cell also defines the order of the gates
-    in all weights. Its output is projected to `projection_dim`, if that is given.
+    The owner draws the initial weights; the bias starts at zero. The cell defines the order of the
+    gates. Its output is projected to `projection_dim`, if that is given. Without gradients the
+    layer uses packed copies of its weights, see `PackedLinear`.
     """
 
     def __init__(
@@ -69,20 +69,20 @@ class RecurrentLayer(torch.nn.Module):
         cell: Optional[Cell] = None,
     ) -> Result:
         """
-        Runs all time steps over `inputs`, shape `(num_packed, input_dim)`, tokens in the order of a
+        Runs all steps over `inputs`, shape `(num_packed, input_dim)`, tokens in the order of a
         `Packing`. Returns the hidden states, shape `(num_packed, output_dim)`, and each sentence's
         last state.
 
         `batch_sizes` are the numbers of sentences at each step, in descending order. `state` is the
-        state before the first step, sentences in packed order; zeros when not given. `cell` is the
-        layer's cell with other settings, for this call only.
+        state before the first step, in packed order; zeros when not given. `cell` is the layer's
+        cell with other settings, for this call only.
         """
         return run_layers([self], [inputs], batch_sizes, [state], cell)[0]
 
     def _call(self, inputs: torch.Tensor, state: Optional[RecurrentState], cell: Cell) -> LayerCall:
         layers = self.input, self.recurrent, self.projection
         given = [layer for layer in layers if layer is not None]
-        # Without gradients, parameters are not even listed: that takes as long as a product.
+        # Without gradients, do not even list the parameters: it takes as long as a product.
         if torch.is_grad_enabled() and tracks_gradients(inputs, *(state or ()), *self.parameters()):
             for layer in given:
                 layer.drop_packed()
@@ -98,9 +98,8 @@ def run_layers(
     cell: Optional[Cell] = None,
 ) -> List[Result]:
     """
-    Runs layers with the same cell, widths and batch sizes, each on its own inputs, such as the two
-    directions of a bidirectional layer. They run in parallel, if there are threads for it. Takes
-    and returns for each layer what `RecurrentLayer.forward` does.
+    Runs layers with the same cell, widths and batch sizes, such as two directions, in parallel if
+    there are threads for it. Takes and returns for each layer what `RecurrentLayer.forward` does.
     """
     cell = cell or layers[0].cell
     every = zip(layers, inputs, states or [None] * len(layers))
@@ -114,9 +113,8 @@ def recurrences(cell: Cell, calls: Sequence[LayerCall], batch_sizes: Sequence[in
 
     Under `torch.autocast` products are in its type, or in float32 where that is faster. The steps
     between products are in float32 at least, so that cell states do not drift over a long sentence.
-    If gradients are tracked, about `(num_gates + 2) * hidden_dim` numbers per token are kept for
-    the backward pass, which allocates as many again; otherwise only the results grow with the
-    number of tokens. Results are those of `Backend.forward`.
+    With gradients, about `(num_gates + 2) * hidden_dim` numbers per token are kept for the backward
+    pass, which allocates as many again. Without, only the results grow with the number of tokens.
     """
     for call in calls:
         _check_fit(cell, call, batch_sizes)

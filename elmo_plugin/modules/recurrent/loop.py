@@ -25,8 +25,8 @@ Matrix = Union[PackedMatrix, Int8Linear]
 
 class Loop(Backend):
     """
-    Runs the time steps one by one, for any cell, type and device. Computations between matrix
-    products are in float32 at least.
+    Runs the steps one by one, for any cell, type and device. Cells are computed in float32 at
+    least.
     """
 
     def forward(self, run: Run, saved: Optional[Sequence[SavedActivations]] = None) -> List[Result]:
@@ -54,7 +54,7 @@ class Loop(Backend):
             d_output = torch.add(d_outputs[step], d_hidden[:size], out=buffer[:size])
             if through_projection is not None and d.projected is not None:
                 if cell.projection_clip:
-                    # `clamp` stops the gradient. Compared in the type in which it has rounded.
+                    # `clamp` stops the gradient; compared in the type to which it has rounded.
                     d_output.mul_(saved.hidden_states[step].abs() < cell.projection_clip)
                 d.projected[step] = d_output
                 rows = d.projected[end : end + padded_rows(size)]
@@ -91,7 +91,7 @@ def _forward(run: Run, call: LayerCall, saved: Optional[SavedActivations]) -> Re
             if bias is not None:
                 recurrent += bias
         else:
-            # With rows of ended sentences as padding, so that the product need not pad its inputs.
+            # Rows of ended sentences serve as padding, so that the product need not pad.
             recurrent = through_recurrent.product(hidden[: padded_rows(size)], bias)[:size]
         hidden = cell_output = outputs[step]
         gates = saved.gates[step] if saved else None
@@ -212,10 +212,7 @@ class CellStep:
         d_cell_state: torch.Tensor,
         d_gates: torch.Tensor,
     ) -> None:
-        """
-        Fills `d_gates` and replaces `d_cell_state` by the gradient of the previous cell state. May
-        overwrite `d_output`.
-        """
+        """Fills `d_gates`, makes `d_cell_state` the previous one's. May overwrite `d_output`."""
         if self.has_kernel:
             states = previous, cell_state
             self._call("backward", gates, *states, d_output, d_cell_state, d_gates)

@@ -27,10 +27,7 @@ class Packing:
 
     @classmethod
     def from_mask(cls, mask: torch.Tensor) -> "Packing":
-        """
-        From a mask `(batch_size, num_tokens)`; rows may be empty. Padding before a token raises a
-        `ConfigurationError`.
-        """
+        """Raises a `ConfigurationError` if padding stands before a token. Rows may be empty."""
         if bool((mask[:, 1:] & ~mask[:, :-1]).any()):
             raise ConfigurationError(
                 "Expected a mask with real tokens first in each row, found padding before a token. "

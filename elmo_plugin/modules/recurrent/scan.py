@@ -77,12 +77,12 @@ class SavedActivations(NamedTuple):
 class Gradients(NamedTuple):
     """Gradients of one layer. The first three are given, the others are to be filled."""
 
-    #: Of the hidden states, and of the two parts of the final state; shapes like theirs.
+    #: For the hidden states and both parts of the final state, in their shapes.
     outputs: torch.Tensor
     hidden: torch.Tensor
     cell: torch.Tensor
-    #: To be filled, in the type of the products: of the gates, shape `(num_packed, num_gates *
-    #: hidden_dim)`, and of the projections before their clip, shape `(num_packed, output_dim)`.
+    #: For the gates, shape `(num_packed, num_gates * hidden_dim)`, and for the projections before
+    #: their clip, shape `(num_packed, output_dim)`; in the type of the products.
     gates: torch.Tensor
     projected: Optional[torch.Tensor]
 
@@ -95,15 +95,14 @@ class Backend(ABC):
 
     #: The type of device it needs; `None` for any.
     device: ClassVar[Optional[str]] = None
-    #: Whether products are in the type of `torch.autocast`, or always in that of the weights.
+    #: Whether products are in the type of `torch.autocast`, or always in the weights' type.
     follows_autocast: ClassVar[bool] = True
     #: Whether gates are saved in the type of the products, or in float32 at least.
     saves_product_type: ClassVar[bool] = False
 
     def can_run(self, run: Run, dtype: torch.dtype, has_gradients: bool) -> bool:
         """
-        True if it computes these layers of its device, with products in `dtype` (autocast's type
-        under autocast).
+        True if it computes these layers; `dtype` is the products' type, autocast's if enabled.
         """
         return True
 
@@ -179,7 +178,7 @@ class _Scan(torch.autograd.Function):
         run = _run(ctx.cell, ctx.batch_sizes, inputs, hidden, cell_state, rest[:4])
         weights, saved = run.calls[0].weights, SavedActivations(*rest[4:])
         with torch.autocast(inputs.device.type, enabled=False):
-            # With the padding that products need, so that they do not copy it.
+            # Padded as products need it, so that they do not copy it.
             num_rows = padded_rows(len(inputs))
             d_gates = large_buffer(inputs, num_rows, saved.gates.size(1), inputs.dtype)
             d_gates[len(inputs) :] = 0.0
@@ -245,7 +244,6 @@ def _weight_gradients(
 
 
 def dense_copy(values: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """A contiguous copy in another type."""
     return values.to(dtype, memory_format=torch.contiguous_format, copy=True)
 
 

@@ -16,19 +16,18 @@ import torch
 from elmo_plugin.modules import tuning
 from elmo_plugin.modules.kernels.gpu import kernels
 
-# The largest number of steps between two transfers of a schedule.
+# Most steps whose schedule is copied to the device at once.
 MAX_STEPS = 2048
 # Steps of one graph.
 _STEPS = 4
-# Units that one program computes, at most.
+# Most units that one program computes.
 _BLOCK = 1024
 
 
 class Shape(NamedTuple):
     """What a graph is captured for."""
 
-    #: Layers that do not depend on each other, sentences, width of the cell state and of the hidden
-    #: state.
+    #: Numbers of independent layers and of sentences; widths of the cell and the hidden state.
     num_layers: int
     rows: int
     dim: int
@@ -41,7 +40,7 @@ class Shape(NamedTuple):
     projection_clip: float
     #: Type of the products.
     dtype: torch.dtype
-    #: Of products in float32, see `torch.set_float32_matmul_precision`.
+    #: Precision of float32 products, see `torch.set_float32_matmul_precision`.
     precision: str
     #: Where the graph runs.
     device: torch.device
@@ -64,7 +63,7 @@ class StepGraph:
         self._addresses = self._table[:num_addresses].view(shape.num_layers, -1)
         self._schedule = self._table[num_addresses:]
         self._counter = torch.zeros((), dtype=torch.int64, device=shape.device)
-        # Held, so that graphs of other numbers of sentences find it.
+        # Kept alive, so that graphs for other numbers of sentences find it.
         self._weights = _weights_of(shape)
         self.recurrent, self.projection = self._weights.recurrent, self._weights.projection
         self.allocate()
@@ -82,15 +81,11 @@ class StepGraph:
         """Makes the buffers."""
 
     def launch(self, layer: int, *place: Any) -> None:
-        """
-        Launches a step of a layer. `place` is what all kernels take first, from `addresses` to
-        `offset`.
-        """
+        """Launches a step of a layer; `place` are the first four arguments of every kernel."""
 
     def run(self, addresses: Sequence[Sequence[int]], schedule: Sequence[Sequence[int]]) -> None:
         """
-        Runs at most `MAX_STEPS` steps. `addresses` has a row for each layer, `schedule` one for
-        each step.
+        Runs up to `MAX_STEPS` steps: `addresses` has a row per layer, `schedule` one per step.
         """
         # Steps without sentences, so that the last graph is complete.
         missing = -len(schedule) % _STEPS
@@ -125,7 +120,7 @@ class StepGraph:
         # Kernels are compiled now. The schedule has no sentences yet, so only buffers are written.
         self._launch_all()
         torch.cuda.synchronize(self.shape.device)
-        # Graphs of a stream share the memory that they need only while they run.
+        # Graphs of one stream share their temporary memory.
         others = (
             graph._graph
             for graph in _graphs.values()
@@ -153,8 +148,7 @@ class StepGraph:
 
 class ForwardGraph(StepGraph):
     """
-    Steps of the forward pass. `hidden` and `cell_state` hold each sentence's initial state before a
-    run and its final state after it.
+    Forward steps. `hidden` and `cell_state` are the initial state before, the final one after.
     """
 
     num_columns, num_addresses = 2, 5
@@ -186,8 +180,8 @@ class ForwardGraph(StepGraph):
 
 class BackwardGraph(StepGraph):
     """
-    Steps of the backward pass. `d_cell_state` holds the gradient of the final cell state before a
-    run and of the initial one after it; `d_hidden` then holds the initial hidden state's.
+    Backward steps. `d_cell_state` is the gradient of the final cell state before a run, and of the
+    initial one after it; `d_hidden` is then the initial hidden state's.
     """
 
     num_columns, num_addresses = 4, 8
@@ -223,7 +217,7 @@ def block(width: int) -> int:
 
 
 Graph = TypeVar("Graph", bound=StepGraph)
-#: To be held from `graph_of` until results were copied: the next call fills the same buffers.
+#: Hold it from `graph_of` until results are copied: the next call fills the same buffers.
 LOCK = Lock()
 _graphs: "OrderedDict[Tuple[Type[StepGraph], Shape], StepGraph]" = OrderedDict()
 _weights: "WeakValueDictionary[Shape, _Weights]" = WeakValueDictionary()

@@ -10,7 +10,7 @@ from elmo_plugin.util.distinct_rows import distinct_rows
 from elmo_plugin.util.errors import ConfigurationError
 
 _NAMESPACE = "token_characters"
-# Words of similar length in one product; few, because all are padded to the longest one.
+# Words in one product, of similar length. Few, because all are padded to the longest one.
 _GROUP = 64
 
 
@@ -22,15 +22,12 @@ class CharacterCnn(TokenEmbedder):
     This is the character representation of [Ma and Hovy (2016)](https://aclanthology.org/P16-1101),
     for ids of AllenNLP's `characters` indexer. Zeros pad each word on both sides. AllenNLP's
     `character_encoding` with a `cnn` does not pad, so all words shorter than its filters get the
-    same zeros. Each distinct word of a batch is computed once, together with words of similar
-    length.
+    same zeros. Each distinct word of a batch is computed once, with others of similar length.
 
     # Parameters
 
-    embedding_dim : `int`
-        Width of a character's embedding, in the namespace `token_characters`.
-    num_filters : `int`
-        Number of filters of each width.
+    embedding_dim, num_filters : `int`
+        Width of a character's embedding, and number of filters of each width.
     width : `Union[int, List[int]]`
         Number of characters under a filter, or a list of such numbers. An even filter reaches one
         character further to the right than to the left. A width below 1 and an empty list raise a
@@ -66,8 +63,7 @@ class CharacterCnn(TokenEmbedder):
     @overrides(check_signature=False)
     def forward(self, token_characters: torch.Tensor) -> torch.Tensor:
         """
-        Maps ids `(..., num_characters)`, padded with 0 at the end, to vectors `(..., output_dim)`,
-        zero at padding.
+        Maps ids `(..., num_characters)` to `(..., output_dim)`, both 0 at padding, at the end.
         """
         if not token_characters.any():
             return self.embedding.weight.new_zeros(

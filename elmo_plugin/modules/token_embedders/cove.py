@@ -8,7 +8,7 @@ from elmo_plugin.modules.cove_files import CoveEncoder, read_cove_encoder
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.weights import stored_state
 
-# The biases of the first layer in the state dict of a model, now and in earlier versions.
+# Bias of the first layer in a model's state dict, now and in earlier versions.
 _BIASES = ("cove_encoder.layers.0.bias_ih_l0", "cove_encoder.forward_layers.0.bias")
 
 
@@ -73,12 +73,11 @@ class CoveTokenEmbedder(TokenEmbedder):
     @overrides(check_signature=False)
     def forward(self, tokens: torch.Tensor) -> torch.Tensor:
         """
-        Maps word ids `(batch_size, ..., num_tokens)`, padded with 0 at the end, to vectors
-        `(batch_size, ..., num_tokens, output_dim)`, zero at padding.
+        Maps ids `(..., num_tokens)`, 0 at the end as padding, to `(..., num_tokens, output_dim)`.
         """
         # Shape: (num_sentences, num_tokens)
         ids = tokens.flatten(end_dim=-2)
-        # PyTorch's LSTM would also store its states in bfloat16.
+        # Under autocast, PyTorch's LSTM would store its states in bfloat16 too.
         with torch.no_grad(), torch.autocast(ids.device.type, enabled=False):
             words = self.word_vectors(ids)
             vectors = self.cove_encoder(words, ids != 0)[self.layer - 1]
@@ -94,6 +93,6 @@ def _encoder(weight_file: str, serialization_dir: Optional[str], input_dim: int)
     """
     for name, value in (stored_state(serialization_dir, weight_file) or {}).items():
         if name.endswith(_BIASES):
-            # Of four gates.
+            # The bias has four gates.
             return CoveEncoder(input_dim, len(value) // 4)
     return read_cove_encoder(weight_file)

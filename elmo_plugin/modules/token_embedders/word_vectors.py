@@ -21,18 +21,17 @@ class WordVectors(TokenEmbedder):
     Word vectors, pretrained or random, with extra pretrained vectors for words that the training
     data lacks.
 
-    - Vectors of vocabulary words are trained, unless `trainable` is false.
-    - The first `num_extra_words` other words of the file (in GloVe's files the most frequent) join
-      the vocabulary. Their vectors are not trained, but an archive contains them, so that
-      prediction uses them.
-    - Vocabulary words that the file lacks get zeros, or random vectors with the mean and the
-      standard deviation of the vectors found.
+    - Vectors of vocabulary words are trained, unless `trainable` is false. Those that the file
+      lacks start as zeros, or at random with the mean and the standard deviation of the vectors
+      found.
+    - The first `num_extra_words` other words of the file (in GloVe's the most frequent) join the
+      vocabulary. Their vectors are not trained, but are in the archive, so that prediction uses
+      them.
     - Words that later extend the vocabulary of a trained model get untrained vectors.
 
-    The first embedder of a namespace adds the extra words. Further embedders of the namespace add
-    none, and must be of this class too. Extra vectors do not slow down the optimizer. With
-    AllenNLP's `Embedding` and `min_pretrained_embeddings`, 100,000 of them make a step of Adam take
-    7 times as long.
+    The first embedder of a namespace adds the extra words. Further ones add none, and must be of
+    this class too. Extra vectors do not slow down the optimizer: with AllenNLP's `Embedding` and
+    `min_pretrained_embeddings`, 100,000 of them make a step of Adam take 7 times as long.
 
     Raises a `ConfigurationError` if the file does not exist or contains no word of the vocabulary,
     and a `ValueError` that names the line if a line is not a word and a vector of this width.
@@ -83,7 +82,7 @@ class WordVectors(TokenEmbedder):
             vocab.add_token_to_namespace(str(len(words)), vocab_namespace + NUM_TRAINED)
         weight[0] = 0.0
         self.weight = torch.nn.Parameter(weight, requires_grad=trainable)
-        # A parameter, so that it is in the state dict, but not one of the optimizer.
+        # A parameter, to be in the state dict, but without gradients, to stay out of the optimizer.
         self.extra = torch.nn.Parameter(torch.empty(0, embedding_dim), requires_grad=False)
         self._add_rows(vocab.get_index_to_token_vocabulary(vocab_namespace), vectors)
         logger.info("%d words outside of the training data have vectors.", len(self.extra))
@@ -94,10 +93,7 @@ class WordVectors(TokenEmbedder):
 
     @overrides(check_signature=False)
     def forward(self, tokens: torch.Tensor) -> torch.Tensor:
-        """
-        Maps word ids `(batch_size, num_tokens)`, 0 at padding, to
-        `(batch_size, num_tokens, embedding_dim)`, zero at padding.
-        """
+        """Maps word ids `(batch_size, num_tokens)` to `(..., embedding_dim)`, both 0 at padding."""
         is_extra = tokens >= len(self.weight)
         vectors = embedding(tokens.masked_fill(is_extra, 0), self.weight, padding_idx=0)
         if not is_extra.any():
@@ -112,10 +108,10 @@ class WordVectors(TokenEmbedder):
         model_path: Optional[str] = None,
     ) -> None:
         """
-        Adds untrained vectors for new words of the vocabulary, for
-        `allennlp evaluate --extend-vocab`. Words that `extension_pretrained_file` lacks get the
-        unknown word's vector. `model_path` is the embedder's name in the log. Raises the
-        constructor's errors for a missing file and a wrong line.
+        Adds untrained vectors for new words, for `allennlp evaluate --extend-vocab`. Words that
+        `extension_pretrained_file` lacks get the unknown word's vector. `model_path` is the
+        embedder's name in the log. Raises the constructor's errors for a missing file and a wrong
+        line.
         """
         names = extended_vocab.get_index_to_token_vocabulary(vocab_namespace or self._namespace)
         num_known = len(self.weight) + len(self.extra)
@@ -146,7 +142,6 @@ def _num_trained(vocab: Vocabulary, namespace: str) -> Optional[int]:
 
 
 def _lines(path: str) -> Iterator[Tuple[str, str]]:
-    """`vector_lines` with a progress bar."""
     try:
         yield from Tqdm.tqdm(vector_lines(path), desc="word vectors")
     except FileNotFoundError as error:

@@ -24,7 +24,7 @@ def has_triton(device: torch.device) -> bool:
     if os.environ.get(SWITCH) == "0" or find_spec("triton") is None or torch.version.hip:
         return False
     try:
-        # Old GPUs lack the type.
+        # Old GPUs lack bfloat16.
         values = torch.zeros(1, dtype=torch.bfloat16, device=device)
         with torch.cuda.device_of(values):
             kernels("softmax_rows").add_one[(1,)](values)

@@ -2,8 +2,8 @@
 Triton kernels for the steps of an LSTM layer, between their matrix products.
 
 A kernel reads from device memory which step it computes, so that one CUDA graph of its launches
-serves sentences of any number and length. Each program computes `BLOCK` units of one sentence, in
-float32. A sentence that has ended does not change.
+serves sentences of all lengths. Each program computes `BLOCK` units of one sentence, in float32. A
+sentence that has ended does not change.
 
 - `schedule` has a row for each step: the first packed token and the number of sentences. In the
   backward pass there follow the first packed token of the step before (-1 at the first step) and
@@ -115,9 +115,9 @@ def backward_hidden(
 ):  # fmt: skip
     """
     Fills `d_projected`, `(num_rows, dim)`: the gradient of the result, `addresses[0]`, plus the
-    hidden state's, which is `through_recurrent` from the step after, or `addresses[1]` in a
-    sentence's last step, both `(num_rows, dim)`. If `PROJECTS`, it is zero where the result,
-    `addresses[2]`, was clipped, and is kept in `addresses[3]`. The other addresses are
+    hidden state's. The latter is `through_recurrent` from the step after, or `addresses[1]` in a
+    sentence's last step, both `(num_rows, dim)`. If `PROJECTS`, the sum is zero where the result,
+    `addresses[2]`, was clipped, and is kept in `addresses[3]`. Other addresses are
     `(num_packed, dim)`.
     """
     step = schedule + 4 * (tl.load(counter) + offset)
@@ -146,10 +146,10 @@ def backward_cell(
 ):  # fmt: skip
     """
     Fills `d_gates`, `(num_rows, 4 * dim)`, from the gradients of the cell's output and state,
-    `d_output` and `d_cell_state`, both `(num_rows, dim)`; turns the latter into the previous cell
-    state's. `addresses[4:]`: pre-activation gates, `(num_packed, 4 * dim)`; cell states,
-    `(num_packed, dim)`; cell states before the first step, `(num_rows, dim)`; all `d_gates`,
-    `(num_packed, 4 * dim)`.
+    `d_output` and `d_cell_state`, both `(num_rows, dim)`. Turns `d_cell_state` into the previous
+    cell state's gradient. `addresses[4:]` are pre-activation gates, `(num_packed, 4 * dim)`; cell
+    states, `(num_packed, dim)`; cell states before the first step, `(num_rows, dim)`; and gradients
+    of gates, `(num_packed, 4 * dim)`.
     """
     step = schedule + 4 * (tl.load(counter) + offset)
     row = tl.program_id(0).to(tl.int64)
