@@ -70,9 +70,7 @@ class _Maxima(torch.autograd.Function):
         widths: List[int],
         *products: torch.Tensor,
     ) -> torch.Tensor:
-        """
-        `products` has one tensor for each width, shape `(num_characters, width * num_filters)`.
-        """
+        """`products`, one for each width, are `(num_characters, width * num_filters)`."""
         counts = [part.size(1) // width for width, part in zip(widths, products)]
         maxima = products[0].new_empty(len(character_ids), sum(counts))
         argmax = torch.empty_like(maxima, dtype=torch.int32)

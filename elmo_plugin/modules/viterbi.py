@@ -18,7 +18,8 @@ def decode(
 
     Takes `scores`, shape `(batch_size, num_tokens, num_labels)`, and a `mask` with real tokens
     first in each row. Start and end scores have shape `(num_labels,)`. Transition scores have shape
-    `(num_labels, num_labels)`, from the row's label to the column's. In these three, -inf forbids.
+    `(num_labels, num_labels)`, from the row's label to the column's. In these, -inf forbids a label
+    or transition.
 
     Returns a label for each real token. Among equal scores the lowest label index is chosen, from
     the last token back.

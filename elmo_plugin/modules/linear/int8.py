@@ -66,9 +66,7 @@ class Int8Linear(torch.nn.Module):
 
     @property
     def weight(self) -> torch.Tensor:
-        """
-        The weight in float32. If packed, a tensor without values on `meta`, except under autocast.
-        """
+        """The weight in float32; if packed, a tensor on `meta`, except under autocast."""
         if self.is_packed and not torch.is_autocast_enabled(self.scale.device.type):
             return torch.empty(self._shape, device="meta")
         return self.dequantize()
@@ -81,9 +79,7 @@ class Int8Linear(torch.nn.Module):
         )
 
     def forward(self, inputs: torch.Tensor, bias: Optional[torch.Tensor] = None) -> torch.Tensor:
-        """
-        Like `PackedLinear.forward`; raises a `RuntimeError` if autograd would track the result.
-        """
+        """Like `PackedLinear.forward`; raises `RuntimeError` if autograd would track the result."""
         bias = self.bias if bias is None else bias
         if tracks_gradients(inputs, bias):
             self.drop_packed()

@@ -48,9 +48,7 @@ def with_rows(values: torch.Tensor, num_rows: int) -> torch.Tensor:
 def padded_linear(
     inputs: torch.Tensor, weight: torch.Tensor, bias: Optional[torch.Tensor] = None
 ) -> torch.Tensor:
-    """
-    `linear` of inputs of shape `(num_rows, in_features)`, padded where oneDNN compiles products.
-    """
+    """`linear` of shape `(num_rows, in_features)`, padded where oneDNN compiles products."""
     num_rows = len(inputs)
     if onednn_compiles(inputs):
         inputs = with_rows(inputs, padded_rows(num_rows))
@@ -114,9 +112,7 @@ class PackedMatrix:
         )
 
     def product(self, inputs: torch.Tensor, bias: Optional[torch.Tensor] = None) -> torch.Tensor:
-        """
-        Multiplies inputs of shape `(num_rows, in_features)` and adds the bias, without gradients.
-        """
+        """Multiplies inputs `(num_rows, in_features)` and adds the bias, without gradients."""
         num_rows = len(inputs)
         is_one_row = num_rows == 1 and self._is_small_for_one_row
         if self._packed is None or is_one_row or num_rows == 0:
@@ -147,9 +143,7 @@ class PackedLinear(torch.nn.Linear):
         self._copies: Dict[Any, Tuple[WeightState, Any]] = {}
 
     def forward(self, inputs: torch.Tensor, bias: Optional[torch.Tensor] = None) -> torch.Tensor:
-        """
-        Maps `(num_rows, in_features)` to `(num_rows, out_features)`; `bias` replaces the layer's.
-        """
+        """Maps `(num_rows, in_features)` to `(num_rows, out_features)`; `bias` replaces its own."""
         bias = self.bias if bias is None else bias
         if tracks_gradients(self.weight, inputs, bias):
             self.drop_packed()

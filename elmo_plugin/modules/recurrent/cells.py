@@ -95,9 +95,7 @@ class Weights(NamedTuple):
 
     @property
     def recurrent_bias(self) -> Optional[torch.Tensor]:
-        """
-        The bias of gates without inputs, padded to all recurrent gates; `None` if all have inputs.
-        """
+        """The bias of gates without inputs, padded with zeros; `None` if all gates have inputs."""
         num_rest = self.bias.numel() - self.input.size(0)
         padding = (0, self.recurrent.size(0) - num_rest)
         # Shape: (num_recurrent_gates * hidden_dim,)

@@ -29,9 +29,7 @@ _PLAIN = 4
 
 
 class CompiledScan(Backend):
-    """
-    Runs all time steps in one compiled call. A sentence's results do not depend on the others.
-    """
+    """Runs all steps in one compiled call. A sentence's results do not depend on the others."""
 
     device = "cpu"
     follows_autocast = False

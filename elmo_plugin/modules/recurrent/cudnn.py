@@ -74,9 +74,7 @@ def _recurrence(cell: Cell, call: LayerCall, batch_sizes: List[int]) -> Result:
 
 
 def _parameters(cell: Cell, weights: Weights) -> List[torch.Tensor]:
-    """
-    Weights of the inputs, recurrent weights, and a bias for each, in PyTorch's order of gates.
-    """
+    """Input weights, recurrent weights and a bias for each, in PyTorch's order of gates."""
     if not isinstance(cell, GruCell):
         return [weights.input, weights.recurrent, weights.bias, torch.zeros_like(weights.bias)]
     # PyTorch's last gate is the candidate, whose recurrent part is the first gate here.

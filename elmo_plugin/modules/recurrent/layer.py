@@ -40,9 +40,7 @@ class RecurrentLayer(torch.nn.Module):
             self.projection = PackedLinear(hidden_dim, projection_dim, bias=False)
 
     def gates(self, parameter: str) -> Dict[str, torch.Tensor]:
-        """
-        Views of each gate's rows of the parameter `input`, `recurrent` or `bias`, in draw order.
-        """
+        """Views of each gate's rows of `input`, `recurrent` or `bias`, in the order of drawing."""
         cell = self.cell
         names, values = {
             "input": (cell.gates[-cell.num_input_gates :], self.input.weight),

@@ -24,10 +24,7 @@ Matrix = Union[PackedMatrix, Int8Linear]
 
 
 class Loop(Backend):
-    """
-    Runs the steps one by one, for any cell, type and device. Cells are computed in float32 at
-    least.
-    """
+    """Runs the steps one by one, for any cell, type and device. Cells are in float32 at least."""
 
     def forward(self, run: Run, saved: Optional[Sequence[SavedActivations]] = None) -> List[Result]:
         activations: Sequence[Optional[SavedActivations]] = saved or [None] * len(run.calls)
@@ -132,9 +129,7 @@ def _matrix(weight: torch.Tensor, layer: Optional[Linear]) -> Matrix:
 def _steps(
     inputs: torch.Tensor, batch_sizes: Sequence[int], weights: Weights, matrix: Matrix
 ) -> Iterator[Tuple[slice, torch.Tensor]]:
-    """
-    Yields the rows of each step and the products of its inputs, made for several steps at once.
-    """
+    """Yields each step's rows and the products of its inputs, made for several steps at once."""
     bias, start = weights.input_bias.to(inputs.dtype), 0
     for sizes in _chunks(batch_sizes, tuning.MAX_INPUT_GATES // weights.input.size(0)):
         # Shape: (num_packed of this chunk or a few more, num_input_gates * hidden_dim)
@@ -212,7 +207,7 @@ class CellStep:
         d_cell_state: torch.Tensor,
         d_gates: torch.Tensor,
     ) -> None:
-        """Fills `d_gates`, makes `d_cell_state` the previous one's. May overwrite `d_output`."""
+        """Fills `d_gates`; makes `d_cell_state` the previous state's. May overwrite `d_output`."""
         if self.has_kernel:
             states = previous, cell_state
             self._call("backward", gates, *states, d_output, d_cell_state, d_gates)

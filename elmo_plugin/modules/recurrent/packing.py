@@ -37,7 +37,7 @@ class Packing:
 
     @classmethod
     def from_lengths(cls, lengths: torch.Tensor, num_tokens: int) -> "Packing":
-        """From the lengths of sentences, shape `(batch_size,)`, and of the batch. 0 is allowed."""
+        """From the sentences' lengths, shape `(batch_size,)`, 0 allowed, and the padded length."""
         if len(lengths) == 1:
             # The same result for a single sentence with fewer operations.
             positions = torch.arange(int(lengths[0]), device=lengths.device)

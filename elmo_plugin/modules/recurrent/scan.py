@@ -101,9 +101,7 @@ class Backend(ABC):
     saves_product_type: ClassVar[bool] = False
 
     def can_run(self, run: Run, dtype: torch.dtype, has_gradients: bool) -> bool:
-        """
-        True if it computes these layers; `dtype` is the products' type, autocast's if enabled.
-        """
+        """True if it runs such layers; `dtype` is the products' type, autocast's if enabled."""
         return True
 
     @abstractmethod

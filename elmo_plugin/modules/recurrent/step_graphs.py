@@ -84,9 +84,7 @@ class StepGraph:
         """Launches a step of a layer; `place` are the first four arguments of every kernel."""
 
     def run(self, addresses: Sequence[Sequence[int]], schedule: Sequence[Sequence[int]]) -> None:
-        """
-        Runs up to `MAX_STEPS` steps: `addresses` has a row per layer, `schedule` one per step.
-        """
+        """Runs up to `MAX_STEPS` steps. `addresses` has a row per layer, `schedule` per step."""
         # Steps without sentences, so that the last graph is complete.
         missing = -len(schedule) % _STEPS
         rows = [*addresses, *schedule, *missing * [self.num_columns * [0]]]
@@ -147,9 +145,7 @@ class StepGraph:
 
 
 class ForwardGraph(StepGraph):
-    """
-    Forward steps. `hidden` and `cell_state` are the initial state before, the final one after.
-    """
+    """Forward steps. `hidden` and `cell_state` hold the initial, after a run the final state."""
 
     num_columns, num_addresses = 2, 5
 

@@ -62,9 +62,7 @@ class CharacterCnn(TokenEmbedder):
 
     @overrides(check_signature=False)
     def forward(self, token_characters: torch.Tensor) -> torch.Tensor:
-        """
-        Maps ids `(..., num_characters)` to `(..., output_dim)`, both 0 at padding, at the end.
-        """
+        """Maps ids `(…, num_characters)` to `(…, output_dim)`, both 0 at padding (at the end)."""
         if not token_characters.any():
             return self.embedding.weight.new_zeros(
                 *token_characters.shape[:-1], self.get_output_dim()

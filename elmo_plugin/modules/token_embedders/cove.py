@@ -73,7 +73,7 @@ class CoveTokenEmbedder(TokenEmbedder):
     @overrides(check_signature=False)
     def forward(self, tokens: torch.Tensor) -> torch.Tensor:
         """
-        Maps ids `(..., num_tokens)`, 0 at the end as padding, to `(..., num_tokens, output_dim)`.
+        Maps ids `(…, num_tokens)` to `(…, num_tokens, output_dim)`, 0 at padding (at the end).
         """
         # Shape: (num_sentences, num_tokens)
         ids = tokens.flatten(end_dim=-2)
