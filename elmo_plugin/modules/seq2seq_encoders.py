@@ -161,18 +161,18 @@ class HighwayLstm(RecurrentEncoder):
     [He et al. (2017)](https://aclanthology.org/P17-1044), after
     [Zhang et al. (2016)](https://arxiv.org/abs/1510.08983).
 
-    The first layer reads forward, the second backward from each sentence's own last token, and so
-    on. A layer with input `x_t` and LSTM output `o_t * tanh(c_t)` computes
+    The first layer reads forward, the second backward from each sentence's last token, and so on. A
+    layer with input `x_t` and LSTM output `o_t * tanh(c_t)` computes
 
         h_t = z * (r_t * o_t * tanh(c_t) + (1 - r_t) * W x_t)
 
-    where `r_t` is a gate like the others. `z` is one dropout mask per sentence and layer, the same
-    at every step; it applies to what the recurrence and the next layer read. Initial weights are
+    where `r_t` is a gate like the others. The dropout mask `z` is the same at every step of a
+    sentence; it applies to what the recurrence and the next layer read. Initial weights are
     orthogonal, gate by gate. Biases start at zero, but at one for forget gates.
 
-    AllenNLP's `StackedAlternatingLstm` computes the same function, but its dropout does not apply
-    to what the next layer reads, and it takes about twice the time on a CPU. Memory grows with the
-    number of real tokens times `9 * hidden_size * num_layers`.
+    AllenNLP's `StackedAlternatingLstm` computes the same, but its dropout spares what the next
+    layer reads, and it takes about twice the time on a CPU. Memory grows with the number of real
+    tokens times `9 * hidden_size * num_layers`.
 
     # Parameters
 

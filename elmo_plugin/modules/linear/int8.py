@@ -61,7 +61,6 @@ class Int8Linear(torch.nn.Module):
         return self._stored.to_dense().t().contiguous() if self.is_packed else self._stored
 
     def dequantize(self) -> torch.Tensor:
-        """The weight in float32."""
         return self.integers * self.scale.unsqueeze(1)
 
     @property

@@ -14,7 +14,6 @@ Copy = TypeVar("Copy")
 
 
 def tracks_gradients(*tensors: Optional[torch.Tensor]) -> bool:
-    """True if autograd would track a result of these tensors."""
     return torch.is_grad_enabled() and any(
         tensor is not None and tensor.requires_grad for tensor in tensors
     )
@@ -48,7 +47,7 @@ def with_rows(values: torch.Tensor, num_rows: int) -> torch.Tensor:
 def padded_linear(
     inputs: torch.Tensor, weight: torch.Tensor, bias: Optional[torch.Tensor] = None
 ) -> torch.Tensor:
-    """`linear` of shape `(num_rows, in_features)`, padded where oneDNN compiles products."""
+    """`linear` with inputs `(num_rows, in_features)`, padded where oneDNN compiles products."""
     num_rows = len(inputs)
     if onednn_compiles(inputs):
         inputs = with_rows(inputs, padded_rows(num_rows))

@@ -26,8 +26,6 @@ _ONES = 16
 
 
 class RecurrentState(NamedTuple):
-    """The state of a recurrent layer at one time step."""
-
     #: Shape `(batch_size, output_dim)`.
     hidden: torch.Tensor
     #: Shape `(batch_size, hidden_dim)`.

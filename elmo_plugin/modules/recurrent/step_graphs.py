@@ -235,8 +235,6 @@ def graph_of(kind: Type[Graph], shape: Shape) -> Graph:
 
 
 class _Weights:
-    """Buffers of the recurrent weights and the projections."""
-
     def __init__(self, shape: Shape) -> None:
         layers, dim, width = shape.num_layers, shape.dim, shape.output_dim
         kind: Any = {"dtype": shape.dtype, "device": shape.device}

@@ -73,7 +73,8 @@ class CoveTokenEmbedder(TokenEmbedder):
     @overrides(check_signature=False)
     def forward(self, tokens: torch.Tensor) -> torch.Tensor:
         """
-        Maps ids `(…, num_tokens)` to `(…, num_tokens, output_dim)`, 0 at padding (at the end).
+        Maps ids `(…, num_tokens)` to `(…, num_tokens, output_dim)`; both are 0 at padding,
+        which is at the end.
         """
         # Shape: (num_sentences, num_tokens)
         ids = tokens.flatten(end_dim=-2)

@@ -93,7 +93,7 @@ class WordVectors(TokenEmbedder):
 
     @overrides(check_signature=False)
     def forward(self, tokens: torch.Tensor) -> torch.Tensor:
-        """Maps word ids `(batch_size, num_tokens)` to `(..., embedding_dim)`, both 0 at padding."""
+        """Maps word ids `(batch_size, num_tokens)` to `(…, embedding_dim)`, both 0 at padding."""
         is_extra = tokens >= len(self.weight)
         vectors = embedding(tokens.masked_fill(is_extra, 0), self.weight, padding_idx=0)
         if not is_extra.any():
