@@ -1,4 +1,1 @@
-"""
-Building blocks of models: recurrent layers, linear layers, encoders, token embedders,
-and compiled kernels.
-"""
+"""Building blocks of models: recurrent and linear layers, encoders, embedders and kernels."""

@@ -1,5 +1,3 @@
-"""Convolutions over the characters of words by table lookup, with kernels for CPUs and GPUs."""
-
 from typing import Any, List, Optional, Sequence, Tuple
 
 import torch
@@ -9,9 +7,9 @@ from torch.nn.functional import linear, pad
 from elmo_plugin.modules.kernels.compiled import call_kernel, compiled_kernels
 from elmo_plugin.modules.kernels.gpu import has_triton, kernels
 
-# Filters that a program of the GPU's kernels computes.
+# Most filters that one GPU program computes.
 _BLOCK = 256
-# The largest sum of gradients as integers.
+# Bound on a sum of gradients as integers.
 _LARGEST = 2.0**62
 
 
@@ -33,26 +31,20 @@ def character_maxima(
     convolutions: Sequence[torch.nn.Linear],
 ) -> torch.Tensor:
     """
-    The maximum over positions of each filter of convolutions over the characters of words: shape
+    Convolves the characters of words and takes each filter's maximum over positions: shape
     `(num_words, num_filters)`, the filters in the order of `convolutions`.
 
-    First, the product of each character's embedding with each position of each filter is computed;
-    then a filter on a window is a sum of one such number per position, a sixteenth of the
-    operations for embeddings of width 16. The gradient of a maximum goes to one window only.
+    `character_ids`, shape `(num_words, max_characters_per_token)`, are rows of `embedding`, shape
+    `(num_characters, embedding_dim)`, which is float32 on a CPU. Row 0 gets no gradient. `lengths`,
+    shape `(num_words,)`, counts the ids before padding, which is the same id everywhere. Of the
+    windows that contain only padding, one is computed. Each convolution maps
+    `width * embedding_dim` inputs to its filters.
 
-    # Parameters
-
-    character_ids : `torch.Tensor`
-        Shape `(num_words, max_characters_per_token)`. Rows of `embedding`.
-    lengths : `torch.Tensor`
-        Shape `(num_words,)`. Number of ids before padding, which is at the end of a word and the
-        same id everywhere: of the windows that contain only padding, one is computed.
-    embedding : `torch.Tensor`
-        Shape `(num_characters, embedding_dim)`; on a CPU float32. Row 0 gets no gradient.
-    convolutions : `Sequence[torch.nn.Linear]`
-        The filters of each width: from `width * embedding_dim` to the number of filters.
+    First multiplies each character's embedding with each position of each filter. A filter on a
+    window is then a sum of one such number per position: a sixteenth of the operations for
+    embeddings of width 16. The gradient of a maximum goes to one window only.
     """
-    # On a GPU, where this would wait for the device, a wrong id gives NaN.
+    # On a GPU this check would wait for the device; a wrong id gives NaN there.
     is_checked = character_ids.device.type == "cpu" and character_ids.numel() > 0
     if is_checked and not 0 <= character_ids.min() <= character_ids.max() < len(embedding):
         found = f"{int(character_ids.min())} to {int(character_ids.max())}"
@@ -78,7 +70,7 @@ class _Maxima(torch.autograd.Function):
         widths: List[int],
         *products: torch.Tensor,
     ) -> torch.Tensor:
-        """`products`, of each width: shape `(num_characters, width * num_filters)`."""
+        """`products`, one for each width, are `(num_characters, width * num_filters)`."""
         counts = [part.size(1) // width for width, part in zip(widths, products)]
         maxima = products[0].new_empty(len(character_ids), sum(counts))
         argmax = torch.empty_like(maxima, dtype=torch.int32)
@@ -97,7 +89,6 @@ class _Maxima(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, d_maxima: torch.Tensor) -> Tuple[Optional[torch.Tensor], ...]:
-        """Gradients of `products`."""
         character_ids, argmax = ctx.saved_tensors
         d_maxima = d_maxima.contiguous()
         if _is_on_gpu(character_ids):

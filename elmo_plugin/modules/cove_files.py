@@ -1,5 +1,3 @@
-"""CoVe's encoder, and reading it from files in the layout of the published one."""
-
 import os
 import re
 from itertools import product
@@ -13,17 +11,17 @@ from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.files import local_path
 from elmo_plugin.util.weights import read_state, with_prefix
 
-# A tensor of the second layer, whose name shows the prefix of all names.
+# A tensor of the second layer. Its name shows the prefix of all names.
 _LAST = "weight_ih_l1"
 
 
 class CoveEncoder(torch.nn.Module):
     """
-    The encoder of CoVe: two bidirectional LSTM layers over the word vectors of a sentence.
+    MT-LSTM, the encoder of CoVe: two bidirectional LSTM layers over the word vectors of a sentence.
 
-    MT-LSTM, section 3 of [McCann et al. (2017)](https://arxiv.org/abs/1708.00107). Its second layer
-    is CoVe. A new one has undefined weights, to be loaded; they do not require gradients.
-    `input_dim` is the width of the word vectors, `hidden_dim` of each direction's hidden states.
+    Section 3 of [McCann et al. (2017)](https://arxiv.org/abs/1708.00107). CoVe is the second layer.
+    A new encoder has undefined weights, to be loaded; they do not require gradients. `input_dim` is
+    the width of the word vectors, `hidden_dim` the width of each direction's hidden states.
     """
 
     def __init__(self, input_dim: int, hidden_dim: int = 300) -> None:
@@ -45,19 +43,10 @@ class CoveEncoder(torch.nn.Module):
 
     def forward(self, vectors: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         """
-        # Parameters
-
-        vectors : `torch.Tensor`
-            Shape `(batch_size, num_tokens, input_dim)`. The authors use zeros for words without a
-            vector.
-        mask : `torch.Tensor`
-            Shape `(batch_size, num_tokens)`, real tokens first. Sentences may be empty.
-
-        # Returns
-
-        `torch.Tensor`
-            Shape `(2, batch_size, num_tokens, 2 * hidden_dim)`. The layers, the first one first; in
-            each the forward direction first, zero at padding.
+        Maps `vectors`, shape `(batch_size, num_tokens, input_dim)`, to both layers, the first one
+        first: shape `(2, batch_size, num_tokens, 2 * hidden_dim)`, in each the forward direction
+        first, zero at padding. `mask` has real tokens first in each row. Sentences may be empty.
+        The authors use zeros for words without a vector.
         """
         layers = vectors.new_zeros(2, *mask.shape, self.output_dim)
         lengths = mask.sum(dim=1)
@@ -91,20 +80,14 @@ class CoveEncoder(torch.nn.Module):
 
 def read_cove_encoder(weight_file: Union[str, PathLike]) -> CoveEncoder:
     """
-    Reads an encoder from the state dict of a bidirectional `torch.nn.LSTM` of two layers and any
-    widths: the published file, or one of `examples/train_cove.py`. Nothing in it is executed. The
-    result is in evaluation mode.
+    Reads an encoder, in evaluation mode, from the state dict of a bidirectional `torch.nn.LSTM` of
+    two layers and any widths: the published file, or one of `examples/train_cove.py`. Nothing in it
+    is executed.
 
-    # Parameters
-
-    weight_file : `Union[str, PathLike]`
-        A local path or a URL, see `local_path`. The names may have a prefix (`rnn.weight_ih_l0`);
-        tensors without that prefix are ignored. A file without a prefix must hold nothing else.
-
-    # Raises
-
-    `ConfigurationError`
-        If the file is missing or damaged, or is no such state dict of finite numbers.
+    `weight_file` is a local path or a URL, see `local_path`. Names may have a prefix
+    (`rnn.weight_ih_l0`); tensors without it are ignored. A file without a prefix must hold nothing
+    else. Raises a `ConfigurationError` if the file is missing, damaged, or no such state dict of
+    finite numbers.
     """
     location = os.fspath(weight_file)
     try:
@@ -139,6 +122,6 @@ def read_cove_encoder(weight_file: Union[str, PathLike]) -> CoveEncoder:
 
 
 def _width(matrix: Any) -> int:
-    """Its number of columns; if it is no matrix, some number with which loading it fails."""
+    """The number of columns of a matrix; 1 for anything else, with which loading it fails."""
     is_matrix = isinstance(matrix, torch.Tensor) and matrix.dim() == 2 and matrix.numel() > 0
     return matrix.size(1) if is_matrix else 1

@@ -1,5 +1,3 @@
-"""Recurrent encoders for AllenNLP models."""
-
 from abc import abstractmethod
 from typing import Any, ClassVar, Optional, Tuple, Type
 
@@ -34,26 +32,13 @@ class RecurrentEncoder(Seq2SeqEncoder):
     @overrides(check_signature=False)
     def forward(self, inputs: torch.Tensor, mask: torch.BoolTensor) -> torch.Tensor:
         """
-        # Parameters
+        Maps inputs `(batch_size, num_tokens, input_size)` to `(batch_size, num_tokens, output_dim)`
+        in their dtype: a forward direction first, zero at padding. `mask` has real tokens first in
+        each row; sentences may be empty and in any order. Raises a `ConfigurationError` if the
+        inputs are not `input_size` wide.
 
-        inputs : `torch.Tensor`
-            Shape `(batch_size, num_tokens, input_size)`. Computed in the weights' dtype; under
-            `torch.autocast` products are in its type, or in float32 where that is faster (by cuDNN
-            on a GPU), but cell states are float32.
-        mask : `torch.BoolTensor`
-            Shape `(batch_size, num_tokens)`, real tokens first. Sentences may be empty and in any
-            order of length.
-
-        # Returns
-
-        `torch.Tensor`
-            Shape `(batch_size, num_tokens, output_dim)`, a forward direction first; zero at
-            padding; in the dtype of the inputs.
-
-        # Raises
-
-        `ConfigurationError`
-            If the inputs are not `input_size` wide.
+        Computes in the weights' dtype. Under `torch.autocast` products are in its type, or in
+        float32 where that is faster (cuDNN on a GPU); cell states are never in less than float32.
         """
         if inputs.size(-1) != self.input_size:
             raise ConfigurationError(
@@ -67,26 +52,23 @@ class RecurrentEncoder(Seq2SeqEncoder):
 
     @abstractmethod
     def _encode(self, tokens: torch.Tensor, packing: Packing) -> torch.Tensor:
-        """From shape `(batch_size * num_tokens, input_size)` to `(…, output_dim)`."""
+        """Maps `(batch_size * num_tokens, input_size)` to as many rows of width `output_dim`."""
 
 
 class BidirectionalEncoder(RecurrentEncoder):
     """
-    Bidirectional recurrent layers with any cell; each layer reads the hidden states of both
-    directions of the layer before. A subclass names its cell. Dropout is left to the model.
+    Bidirectional recurrent layers with any cell. Each layer reads the hidden states of both
+    directions of the layer before. A subclass names its cell. The model applies dropout.
 
     # Parameters
 
-    input_size : `int`
-        Width of the inputs.
-    hidden_size : `int`
-        Width of the output of each direction.
-    num_layers : `int`, optional (default = `1`)
+    input_size, hidden_size : `int`
+        Widths of the inputs and of each direction's output.
+    num_layers : `int`
         Number of layers, each of both directions.
-    initializer : `Optional[InitializerApplicator]`, optional (default = `None`)
-        Initialises parameters. Default: see `initial_layer`. PyTorch initialises all parameters of
-        its LSTMs and GRUs alike, which is `{regexes: [['.*', {type: 'uniform', a: -b, b: b}]]}`
-        with `b` = 1 / √`hidden_size`.
+    initializer : `Optional[InitializerApplicator]`
+        Initialises parameters after `initial_layer`. PyTorch's own LSTMs and GRUs start from
+        `{regexes: [['.*', {type: 'uniform', a: -b, b: b}]]}` with `b` = 1 / √`hidden_size`.
     """
 
     cell: ClassVar[Type[Cell]]
@@ -135,10 +117,10 @@ class BidirectionalEncoder(RecurrentEncoder):
 
 def initial_layer(cell: Cell, input_dim: int, hidden_dim: int) -> RecurrentLayer:
     """
-    A layer with weights to begin training with, drawn for each gate separately: those of the
-    inputs uniform after [Glorot and Bengio (2010)](https://proceedings.mlr.press/v9/glorot10a.html),
-    the recurrent ones orthogonal after [Saxe et al. (2014)](https://arxiv.org/abs/1312.6120).
-    Biases are zero, but one for forget gates, so that early gradients reach far
+    A layer with initial weights, drawn for each gate separately. Input weights are uniform
+    ([Glorot and Bengio 2010](https://proceedings.mlr.press/v9/glorot10a.html)), recurrent weights
+    orthogonal ([Saxe et al. 2014](https://arxiv.org/abs/1312.6120)). Biases are zero, but one for
+    forget gates, so that early gradients reach far
     ([Jozefowicz et al. 2015](https://proceedings.mlr.press/v37/jozefowicz15.html)).
     """
     layer = RecurrentLayer(cell, input_dim, hidden_dim)
@@ -155,8 +137,8 @@ def initial_layer(cell: Cell, input_dim: int, hidden_dim: int) -> RecurrentLayer
 @Seq2SeqEncoder.register("elmo-bilstm")
 class BiLstm(BidirectionalEncoder):
     """
-    Bidirectional LSTMs. AllenNLP's `lstm` with `bidirectional: true` computes the same function,
-    and takes longer to train on batches of sentences on a CPU. See `BidirectionalEncoder`.
+    Bidirectional LSTMs, see `BidirectionalEncoder`. AllenNLP's `lstm` with `bidirectional: true`
+    computes the same function, but takes longer to train on batches of sentences on a CPU.
     """
 
     cell = LstmCell
@@ -165,9 +147,8 @@ class BiLstm(BidirectionalEncoder):
 @Seq2SeqEncoder.register("elmo-bigru")
 class BiGru(BidirectionalEncoder):
     """
-    Bidirectional gated recurrent units. AllenNLP's `gru` with `bidirectional: true` computes the
-    same function, but on a CPU the time of its backward pass grows with the square of the sentence
-    length. See `BidirectionalEncoder`.
+    Bidirectional GRUs, see `BidirectionalEncoder`. AllenNLP's `gru` with `bidirectional: true`
+    computes the same, but on a CPU its backward pass takes time quadratic in the sentence length.
     """
 
     cell = GruCell
@@ -176,30 +157,30 @@ class BiGru(BidirectionalEncoder):
 @Seq2SeqEncoder.register("elmo-highway-lstm")
 class HighwayLstm(RecurrentEncoder):
     """
-    A deep stack of LSTM layers that alternate direction, with a highway connection around each.
+    LSTM layers of alternating direction, each with a highway connection: section 2 of
+    [He et al. (2017)](https://aclanthology.org/P17-1044), after
+    [Zhang et al. (2016)](https://arxiv.org/abs/1510.08983).
 
-    Section 2 of [He et al. (2017)](https://aclanthology.org/P17-1044), after
-    [Zhang et al. (2016)](https://arxiv.org/abs/1510.08983). The first layer reads forward, the
-    second backward from each sentence's own last token, and so on. With the layer's input
-    `x_t`, its LSTM output `o_t * tanh(c_t)` and the dropout mask `z`, a layer computes
+    The first layer reads forward, the second backward from each sentence's last token, and so on. A
+    layer with input `x_t` and LSTM output `o_t * tanh(c_t)` computes
 
         h_t = z * (r_t * o_t * tanh(c_t) + (1 - r_t) * W x_t)
 
-    where `r_t` is a gate like the others. `z` is one mask per sentence and layer, the same at
-    every step, applied to what the recurrence and the next layer read. Initial weights are
-    orthogonal, gate by gate, and the forget gates' biases one.
+    where `r_t` is a gate like the others. The dropout mask `z` is the same at every step of a
+    sentence; it applies to what the recurrence and the next layer read. Initial weights are
+    orthogonal, gate by gate. Biases start at zero, but at one for forget gates.
 
-    AllenNLP's `StackedAlternatingLstm` computes the same function, except that its dropout does not
-    apply to what the next layer reads, and takes about twice the time on a CPU. Memory grows with
-    the number of real tokens times `9 * hidden_size * num_layers`.
+    AllenNLP's `StackedAlternatingLstm` computes the same, but its dropout spares what the next
+    layer reads, and it takes about twice the time on a CPU. Memory grows with the number of real
+    tokens times `9 * hidden_size * num_layers`.
 
     # Parameters
 
     input_size, hidden_size : `int`
         Widths of the inputs, and of every layer's output.
-    num_layers : `int`, optional (default = `8`)
+    num_layers : `int`
         Number of layers, both directions counted.
-    recurrent_dropout : `float`, optional (default = `0.1`)
+    recurrent_dropout : `float`
         Probability with which the mask zeroes a unit in training.
     """
 
@@ -214,7 +195,7 @@ class HighwayLstm(RecurrentEncoder):
         check_dropout(recurrent_dropout=recurrent_dropout)
         self.recurrent_dropout = recurrent_dropout
         widths = [input_size] + [hidden_size] * (num_layers - 1)
-        # The default weights are replaced; the global random state stays as it was.
+        # Keeps the global random state: the default weights are replaced below.
         with torch.random.fork_rng(devices=[]):
             self.layers: Any = torch.nn.ModuleList(
                 RecurrentLayer(HighwayLstmCell(), width, hidden_size) for width in widths
@@ -222,7 +203,6 @@ class HighwayLstm(RecurrentEncoder):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draws orthogonal weights; biases are zero, but one for forget gates."""
         with torch.no_grad():
             for parameter in ("input", "recurrent"):
                 for layer in self.layers:
@@ -245,7 +225,7 @@ class HighwayLstm(RecurrentEncoder):
                 ones = layer.bias.new_ones(len(packing.order), self.hidden_size)
                 cell = HighwayLstmCell(torch.nn.functional.dropout(ones, self.recurrent_dropout))
             packed, _ = layer(packed, packing.batch_sizes, cell=cell)
-            # For the next layer, which reads in the other direction.
+            # The next layer reads in the other direction.
             packed = packed.index_select(0, reversal)
         if len(self.layers) % 2:
             packed = packed.index_select(0, reversal)

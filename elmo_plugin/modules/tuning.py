@@ -1,8 +1,6 @@
 """
-Sizes at which a computation switches to another algorithm or layout.
-
-Each was chosen by the benchmark named beside it; `benchmarks/README.md` describes the rows. They
-change speed and memory, and results only by rounding.
+Sizes at which a computation switches to another algorithm or layout. They change speed and memory,
+and results only by rounding. The benchmark named beside each chose it (`benchmarks/README.md`).
 """
 
 # Rows of a product are padded to a multiple of this or of a larger power of two, see
@@ -24,7 +22,7 @@ MAX_INPUT_GATES = 1024 * 1024
 # `benchmarks/embed.py`, bfloat16), and the steps of a training run under `torch.autocast` stay in
 # float32 (`benchmarks/tasks.py`, mixed precision).
 MAX_COMPILED_BFLOAT16 = 10 * 1024 * 1024
-# Bytes above which a buffer is allocated by NumPy, which asks for large pages:
+# A buffer of at least this many bytes is allocated by NumPy, which asks for large pages:
 # `benchmarks/srl_encoder.py` and `benchmarks/pretrain.py`.
 LARGE_BUFFER = 4 * 1024 * 1024
 # Maximum number of character windows in one product of a convolution (16 MB per thousand filters),
@@ -35,7 +33,7 @@ MIN_WINDOWS = 128
 # has chosen this one.
 WORDS_AT_ONCE = 1024
 # On a GPU, the inputs of several steps are multiplied in one product with at most this many
-# elements, 512 MB in bfloat16; and so many CUDA graphs are kept, each with buffers for one number
-# of sentences: `benchmarks/layers.py --device cuda`.
+# elements, 512 MB in bfloat16. At most `MAX_GRAPHS` CUDA graphs are kept, each with buffers for one
+# number of sentences: `benchmarks/layers.py --device cuda`.
 MAX_GPU_INPUT_GATES = 256 * 1024 * 1024
 MAX_GRAPHS = 64

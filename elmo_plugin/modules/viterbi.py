@@ -1,5 +1,3 @@
-"""Viterbi decoding: the best sequence of labels under label and transition scores."""
-
 from typing import List
 
 import torch
@@ -16,25 +14,15 @@ def decode(
     end_scores: torch.Tensor,
 ) -> List[List[int]]:
     """
-    Decodes a whole batch at once.
+    Finds the best label sequence of each sentence of a batch, under label and transition scores.
 
-    # Parameters
+    Takes `scores`, shape `(batch_size, num_tokens, num_labels)`, and a `mask` with real tokens
+    first in each row. Start and end scores have shape `(num_labels,)`. Transition scores have shape
+    `(num_labels, num_labels)`, from the row's label to the column's. In these, -inf forbids a label
+    or transition.
 
-    scores : `torch.Tensor`
-        Shape `(batch_size, num_tokens, num_labels)`. The score of each label at each token.
-    mask : `torch.Tensor`
-        Shape `(batch_size, num_tokens)`, real tokens first in each row.
-    start_scores, end_scores : `torch.Tensor`
-        Shape `(num_labels,)`. The score of a label at a sentence's first and last token.
-    transition_scores : `torch.Tensor`
-        Shape `(num_labels, num_labels)`, from the row's label to the column's. In these scores and
-        those of start and end, -inf forbids a transition or label.
-
-    # Returns
-
-    `List[List[int]]`
-        For each sentence, a label for each real token; an empty sentence has none. Among equal
-        scores the lowest label index is chosen, from the last token back.
+    Returns a label for each real token. Among equal scores the lowest label index is chosen, from
+    the last token back.
     """
     batch_size, num_tokens, _ = scores.shape
     lengths = mask.sum(dim=1)

@@ -1,5 +1,3 @@
-"""Builds the C++ files of this folder on the machine that runs them, once."""
-
 import ctypes
 import hashlib
 import logging
@@ -24,7 +22,7 @@ _SOURCES = sorted(_FOLDER.glob("*.cpp"))
 _HEADERS = sorted(_FOLDER.glob("*.h"))
 #: The environment variable that turns kernels off if it is 0.
 SWITCH = "ELMO_COMPILED_KERNELS"
-# Without traps, GCC vectorises loops with comparisons. NaN and infinity are treated as with them.
+# `-fno-trapping-math` lets GCC vectorise loops with comparisons. NaN and infinity stay correct.
 _FLAGS = "-O3 -march=native -fno-math-errno -fno-trapping-math -fPIC -fopenmp".split()
 _MAX_SECONDS = 300
 
@@ -32,11 +30,11 @@ _MAX_SECONDS = 300
 @lru_cache(maxsize=None)
 def compiled_kernels() -> Optional[ctypes.CDLL]:
     """
-    The library of the kernels, built at first use with the machine's C++ compiler (`$CXX`, or
-    `c++`) and kept in the user's cache folder; `None` where it cannot be built, or where the
-    environment variable `ELMO_COMPILED_KERNELS` is `0`. The file name contains hashes of the
-    source, the compiler's command, the processor and the content: a file that is damaged, or
-    belongs to another user, is built again.
+    The library of the kernels. `None` if it cannot be built or `ELMO_COMPILED_KERNELS` is `0`.
+
+    The machine's C++ compiler (`$CXX`, or `c++`) builds it at first use; the user's cache folder
+    keeps it. Its file name contains hashes of the source, the compiler's command, the processor and
+    the content. A file that is damaged, or belongs to another user, is built again.
     """
     if os.environ.get(SWITCH) == "0":
         logger.info(f"Running without compiled kernels: {SWITCH} is 0")
@@ -58,7 +56,7 @@ def compiled_kernels() -> Optional[ctypes.CDLL]:
 
 
 def call_kernel(name: str, *arguments: Union[int, float, torch.Tensor, None]) -> None:
-    """Calls a function of `compiled_kernels`, which gets the addresses of tensors."""
+    """Calls a function of `compiled_kernels` with the addresses of tensors."""
     getattr(compiled_kernels(), name)(*map(_as_c, arguments))
 
 
@@ -93,7 +91,7 @@ def _build(command: List[str], cache: Path, key: str) -> Path:
         with ThreadPoolExecutor() as executor:
             list(executor.map(run, steps))
         run([*command, "-shared", *map(str, parts), "-o", str(built)])
-        # Loaded before it is kept, to fail here if it cannot be loaded.
+        # A library that cannot be loaded fails here, before it is kept.
         ctypes.CDLL(str(built))
         library = cache / _name(key, built.read_bytes())
         # Several processes may build at once; each sees a whole file or none.

@@ -1,5 +1,3 @@
-"""Linear layers in int8."""
-
 from functools import lru_cache
 from typing import Any, Callable, Dict, Optional
 
@@ -20,16 +18,16 @@ _OFFSET = torch.tensor(_ZERO * 257 + 0.5)
 
 class Int8Linear(torch.nn.Module):
     """
-    A `PackedLinear` for inference only, whose weight is int8, from -127 to 127, with one scale per
+    A `PackedLinear` for inference only, with an int8 weight, from -127 to 127, and one scale per
     row: an eighth of the memory of a float32 layer with its packed copy.
 
-    On CPUs with VNNI products are computed in integers. Inputs are rounded to 16 bits, each row
-    scaled by its largest value, so rows are independent of each other and only the weight loses
-    precision; their low and high bytes are rows of one product. Elsewhere the weight is converted
-    to float32 for every product: small, but slow.
+    On CPUs with VNNI products are computed in integers. Each row of inputs is scaled by its largest
+    value and rounded to 16 bits, so rows are independent and only the weight loses precision. The
+    low and high bytes are rows of one product. Elsewhere the weight is converted to float32 for
+    every product: small, but slow.
 
     A state dict holds the integers as `weight` and their scales as `scale`. This layer and a
-    `PackedLinear` can each load the state of the other.
+    `PackedLinear` can load each other's state.
     """
 
     caches_packed = True
@@ -44,7 +42,6 @@ class Int8Linear(torch.nn.Module):
 
     @classmethod
     def from_linear(cls, layer: torch.nn.Linear) -> "Int8Linear":
-        """Quantises the weight of another layer."""
         bias = layer.bias
         if bias is not None:
             bias = torch.nn.Parameter(bias.detach().float(), requires_grad=bias.requires_grad)
@@ -64,25 +61,24 @@ class Int8Linear(torch.nn.Module):
         return self._stored.to_dense().t().contiguous() if self.is_packed else self._stored
 
     def dequantize(self) -> torch.Tensor:
-        """The weight in float32."""
         return self.integers * self.scale.unsqueeze(1)
 
     @property
     def weight(self) -> torch.Tensor:
-        """In float32; if packed, without values on `meta` (except under autocast) for its shape."""
+        """The weight in float32; if packed, a tensor on `meta`, except under autocast."""
         if self.is_packed and not torch.is_autocast_enabled(self.scale.device.type):
             return torch.empty(self._shape, device="meta")
         return self.dequantize()
 
     def drop_packed(self) -> None:
-        """Called before a forward pass with gradients, which could not reach the weight."""
+        """Refuses a forward pass with gradients, which could not reach the weight."""
         raise RuntimeError(
             "Expected weights that can be trained, found int8. Load the biLM with `dtype` float32, "
             "or run it under `torch.no_grad()`."
         )
 
     def forward(self, inputs: torch.Tensor, bias: Optional[torch.Tensor] = None) -> torch.Tensor:
-        """See `PackedLinear`; raises a `RuntimeError` if autograd would track the result."""
+        """Like `PackedLinear.forward`; raises `RuntimeError` if autograd would track the result."""
         bias = self.bias if bias is None else bias
         if tracks_gradients(inputs, bias):
             self.drop_packed()
@@ -93,7 +89,7 @@ class Int8Linear(torch.nn.Module):
             multiple = tuning.INT8_ROW_MULTIPLE
             if num_rows > multiple:
                 values = pad(values, (0, 0, 0, -num_rows % multiple))
-            # Above 0 also for a row of zeros, which is divided by it too.
+            # Above 0, because a row of zeros is divided by it too.
             largest = values.abs().amax(dim=1, keepdim=True).clamp_min_(1e-30)
             numbers = torch.add(_OFFSET, values / largest, alpha=_LARGEST).to(torch.int32)
             # Shape: (2 * num_rows, in_features)
@@ -105,7 +101,7 @@ class Int8Linear(torch.nn.Module):
             product.add_(bias)
         return product.to(inputs.dtype)
 
-    #: As that of a `PackedMatrix`.
+    #: Called like `PackedMatrix.product`.
     product = forward
 
     def _apply(self, fn: Callable, recurse: bool = True) -> "Int8Linear":
@@ -130,7 +126,7 @@ class Int8Linear(torch.nn.Module):
         if weight is None:
             missing_keys.append(name)
         elif f"{prefix}scale" in state:
-            # Integers, also if the state dict has been converted to another type.
+            # The state dict may have been converted to another type.
             weight = weight.to(torch.int8)
         elif weight.is_floating_point():
             weight, state[f"{prefix}scale"] = quantized_rows(weight.to(self.scale.device))
@@ -139,7 +135,7 @@ class Int8Linear(torch.nn.Module):
             shapes = tuple(self._shape), tuple(weight.shape)
             error_msgs.append("{}: expected shape {}, found {}.".format(name, *shapes))
         elif weight is not None:
-            # Copied: the loaded tensor may be memory-mapped, and new addresses tell of new weights.
+            # A copy: the loaded tensor may be memory-mapped, and a new address shows a new weight.
             self._store(weight.to(self.scale.device, copy=True), self.scale.clone())
 
     def __getstate__(self) -> Dict[str, Any]:
@@ -162,15 +158,15 @@ def _product(inputs: torch.Tensor, packed: torch.Tensor, unit: torch.Tensor) -> 
 @lru_cache(maxsize=None)
 def has_fast_int8_products() -> bool:
     """
-    True if products of bytes are fast and exact on this machine. Without VNNI, or where oneDNN is
-    told not to use it, two products are added in 16 bits, which can overflow.
+    True if int8 products are fast and exact on this machine. Without VNNI, or where oneDNN is told
+    not to use it, two products are added in 16 bits, which can overflow.
     """
     if not (torch.backends.mkldnn.is_available() and torch.cpu._is_vnni_supported()):
         return False
     try:
         packed = torch.ops.onednn.qlinear_prepack(torch.full((16, 64), 127, dtype=torch.int8), None)
         product = _product(torch.full((1, 64), 255, dtype=torch.uint8), packed, torch.ones(16))
-    # A PyTorch without these operations, or with others under their names.
+    # This PyTorch lacks these operations, or has others under their names.
     except (AttributeError, RuntimeError):
         return False
     return bool((product == 64.0 * 127 * (255 - _ZERO)).all())

@@ -1,8 +1,3 @@
-"""
-Linear layers whose weights are packed for many small matrix products, products padded to few
-different sizes for oneDNN, and sums in half precision.
-"""
-
 from typing import Any, Callable, Dict, Optional, Tuple, TypeVar
 
 import torch
@@ -19,7 +14,6 @@ Copy = TypeVar("Copy")
 
 
 def tracks_gradients(*tensors: Optional[torch.Tensor]) -> bool:
-    """True if autograd would track a result of these tensors."""
     return torch.is_grad_enabled() and any(
         tensor is not None and tensor.requires_grad for tensor in tensors
     )
@@ -27,9 +21,9 @@ def tracks_gradients(*tensors: Optional[torch.Tensor]) -> bool:
 
 def padded_rows(num_rows: int) -> int:
     """
-    The number of rows, at most 3 or a sixteenth more, to which matrices are padded for a product.
+    Rounds a number of rows up for a product, by at most 3 or a sixteenth.
 
-    oneDNN compiles code for every new number of rows, which takes up to 15 ms, so only few numbers
+    oneDNN compiles code for every new number of rows, which takes up to 15 ms. So only few numbers
     are used: multiples of `ROW_MULTIPLE` up to 128, then 16 from each power of two to the next.
     """
     multiple = max(tuning.ROW_MULTIPLE, 2 ** num_rows.bit_length() // 32)
@@ -37,9 +31,7 @@ def padded_rows(num_rows: int) -> int:
 
 
 def onednn_compiles(values: torch.Tensor) -> bool:
-    """
-    True if oneDNN compiles code for products of such values, under the current `torch.autocast`.
-    """
+    """True if oneDNN compiles code for products of such values, under the current autocast."""
     dtype = values.dtype
     if torch.is_autocast_enabled(values.device.type):
         dtype = torch.get_autocast_dtype(values.device.type)
@@ -47,7 +39,7 @@ def onednn_compiles(values: torch.Tensor) -> bool:
 
 
 def with_rows(values: torch.Tensor, num_rows: int) -> torch.Tensor:
-    """The first `num_rows` rows of a matrix, followed by rows of zeros if it has fewer."""
+    """The first `num_rows` rows of a matrix; rows of zeros follow if it has fewer."""
     num_missing = num_rows - len(values)
     return pad(values, (0, 0, 0, num_missing)) if num_missing > 0 else values[:num_rows]
 
@@ -55,10 +47,7 @@ def with_rows(values: torch.Tensor, num_rows: int) -> torch.Tensor:
 def padded_linear(
     inputs: torch.Tensor, weight: torch.Tensor, bias: Optional[torch.Tensor] = None
 ) -> torch.Tensor:
-    """
-    `torch.nn.functional.linear` of inputs of shape `(num_rows, in_features)`. They are padded where
-    oneDNN compiles its products and those of its backward pass.
-    """
+    """`linear` with inputs `(num_rows, in_features)`, padded where oneDNN compiles products."""
     num_rows = len(inputs)
     if onednn_compiles(inputs):
         inputs = with_rows(inputs, padded_rows(num_rows))
@@ -67,8 +56,8 @@ def padded_linear(
 
 def transposed_product(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
     """
-    `left.t() @ right` of matrices of shapes `(num_rows, m)` and `(num_rows, n)`, in the order that
-    is faster on a CPU. If one has more rows than the other, the additional rows must be zeros.
+    `left.t() @ right` of shapes `(num_rows, m)` and `(num_rows, n)`, in the order that is faster on
+    a CPU. If one has more rows than the other, the additional rows must be zeros.
     """
     if left.size(1) > right.size(1):
         return transposed_product(right, left).t()
@@ -76,12 +65,12 @@ def transposed_product(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
     if not onednn_compiles(left):
         return left[:num_rows].t() @ right[:num_rows]
     num_rows = padded_rows(num_rows)
-    # To transpose the smaller one in memory costs less than it saves.
+    # Transposing the smaller one in memory costs less than it saves.
     return with_rows(left, num_rows).t().contiguous() @ with_rows(right, num_rows)
 
 
 def column_sums(values: torch.Tensor) -> torch.Tensor:
-    """The sum of the rows of a matrix `(num_rows, num_columns)`, shape `(num_columns,)`."""
+    """The sum of the rows of a matrix, shape `(num_columns,)`."""
     # In half precision a sum is rounded at each step; a product accumulates in float32.
     if values.dtype in (torch.bfloat16, torch.float16):
         return (values.new_ones(1, len(values)) @ values).squeeze(0)
@@ -92,11 +81,10 @@ class PackedMatrix:
     """
     A copy of a matrix, shape `(out_features, in_features)`, for many products with few rows.
 
-    On a CPU PyTorch reorders a matrix for each product; here it is reordered once, into oneDNN's
-    blocked layout, which makes a product of 16 rows by 512 x 16,384 three times as fast. The copy
-    takes as much memory as the matrix and does not follow its changes. A small matrix is copied
-    transposed instead. On a GPU, or where PyTorch lacks the operation, products are
-    `torch.nn.functional.linear`.
+    On a CPU PyTorch reorders a matrix for each product. This class reorders it once, into oneDNN's
+    blocked layout: a product of 16 rows by 512 x 16,384 is three times as fast. The copy takes as
+    much memory as the matrix and does not follow its changes. A small matrix is copied transposed
+    instead. On a GPU, or where PyTorch lacks the operation, nothing is copied.
     """
 
     def __init__(self, weight: torch.Tensor) -> None:
@@ -123,10 +111,7 @@ class PackedMatrix:
         )
 
     def product(self, inputs: torch.Tensor, bias: Optional[torch.Tensor] = None) -> torch.Tensor:
-        """
-        The product with inputs of shape `(num_rows, in_features)`, without gradients, plus the bias
-        in every row: shape `(num_rows, out_features)`.
-        """
+        """Multiplies inputs `(num_rows, in_features)` and adds the bias, without gradients."""
         num_rows = len(inputs)
         is_one_row = num_rows == 1 and self._is_small_for_one_row
         if self._packed is None or is_one_row or num_rows == 0:
@@ -139,26 +124,25 @@ class PackedMatrix:
 
 class PackedLinear(torch.nn.Linear):
     """
-    A linear layer that is fast on small batches when no gradient is tracked.
+    A linear layer that multiplies with a `PackedMatrix` when no gradient is tracked, which is fast
+    on small batches.
 
-    It then multiplies with a `PackedMatrix`. That copy is cached only while the weight should not
-    change: in evaluation mode, or while the weight does not require a gradient. `train()`,
-    `eval()`, loading a state dict, moving to another device or type, changing the weight in place,
-    assigning `weight.data`, and any forward pass that autograd tracks drop it. So do changes that
-    PyTorch does not count, such as those of AllenNLP's moving average, if they are of more than
-    single rows, see `WeightState`; after changes of those, call `eval()` or `train()`.
+    That copy is cached only while the weight should not change: in evaluation mode, or while the
+    weight requires no gradient. It is dropped by `train()`, `eval()`, loading a state dict, moving
+    to another device or type, changing the weight in place, assigning `weight.data`, and any
+    forward pass that autograd tracks.
+
+    Changes that PyTorch does not count, such as AllenNLP's moving average, are noticed too, unless
+    they change only single rows (see `WeightState`); then call `eval()` or `train()`.
     """
 
     def __init__(self, in_features: int, out_features: int, bias: bool = True) -> None:
         super().__init__(in_features, out_features, bias=bias)
-        # For each packing function and its arguments: the packed weight and the copy.
+        # By packing function and arguments: the state of the packed weight, and the copy.
         self._copies: Dict[Any, Tuple[WeightState, Any]] = {}
 
     def forward(self, inputs: torch.Tensor, bias: Optional[torch.Tensor] = None) -> torch.Tensor:
-        """
-        From shape `(num_rows, in_features)` to `(num_rows, out_features)`; `bias` replaces that of
-        the layer.
-        """
+        """Maps `(num_rows, in_features)` to `(num_rows, out_features)`; `bias` replaces its own."""
         bias = self.bias if bias is None else bias
         if tracks_gradients(self.weight, inputs, bias):
             self.drop_packed()
@@ -195,7 +179,6 @@ class PackedLinear(torch.nn.Linear):
         return copy[1]
 
     def train(self, mode: bool = True) -> "PackedLinear":
-        """Drops the packed copy too; `eval()` calls this."""
         self.drop_packed()
         return super().train(mode)
 
@@ -209,7 +192,7 @@ class PackedLinear(torch.nn.Linear):
         self.drop_packed()
         name, scale = f"{prefix}weight", state_dict.get(f"{prefix}scale")
         if scale is not None and name in state_dict:
-            # The state of an `Int8Linear`.
+            # This is the state of an `Int8Linear`.
             state_dict = {**state_dict, name: state_dict[name] * scale.unsqueeze(1)}
             del state_dict[f"{prefix}scale"]
         super()._load_from_state_dict(state_dict, prefix, *args)

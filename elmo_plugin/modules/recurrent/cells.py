@@ -1,5 +1,3 @@
-"""The recurrent cells: what a layer computes in one time step; and the weights of a layer."""
-
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from math import inf
@@ -10,14 +8,12 @@ import torch
 
 class Cell(ABC):
     """
-    The arithmetic of one time step of a recurrent layer, between its matrix products.
+    One time step of a recurrent layer, between its matrix products.
 
-    A subclass is a frozen dataclass of its settings. It needs `gates` and `formula`; everything
-    else has a default.
-
-    The attribute `gates` defines the gate order of weights, biases, `formula` and compiled kernels.
-    All LSTM cells begin with PyTorch's order: input, forget, candidate, output. (The weight
-    files of bilm-tf have another order, which `bilm/files/layout.py` converts.)
+    A subclass is a frozen dataclass of its settings, with `gates` and `formula`; everything else
+    has a default. `gates` is the gate order of weights, biases, `formula` and compiled kernels. All
+    LSTM cells begin with PyTorch's order: input, forget, candidate, output. (`bilm/files/layout.py`
+    converts the other order of bilm-tf's files.)
 
     The product with the previous hidden state is added to the first `num_recurrent_gates` gates,
     the product with the inputs to the last `num_input_gates`.
@@ -45,7 +41,7 @@ class Cell(ABC):
                     setattr(cls, name, len(cls.gates))
             if "draw_order" not in cls.__dict__:
                 cls.draw_order = cls.gates
-        # The kernel of another cell computes another formula.
+        # A cell with its own formula cannot use the kernel of its base class.
         if {"gates", "formula"} & set(cls.__dict__) and "kernel" not in cls.__dict__:
             cls.kernel = None
 
@@ -54,16 +50,13 @@ class Cell(ABC):
         self, gates: torch.Tensor, cell_state: torch.Tensor
     ) -> Tuple[torch.Tensor, torch.Tensor]:
         """
-        From gates before their activation functions, shape `(num_sentences, num_gates *
-        hidden_dim)`, and the previous cell state: the new cell state and the output, all of shape
+        Computes the new cell state and the output from pre-activation gates, shape
+        `(num_sentences, num_gates * hidden_dim)`, and the previous cell state. The other shapes are
         `(num_sentences, hidden_dim)`. The output is the hidden state, or is projected to it.
         """
 
     def full_bias(self, bias: torch.Tensor) -> torch.Tensor:
-        """
-        The bias of all gates, shape `(num_gates * hidden_dim,)`, from the learned one, shape
-        `(num_bias_gates * hidden_dim,)`.
-        """
+        """Extends the learned bias to all gates: shape `(num_gates * hidden_dim,)`."""
         missing = len(self.gates) - self.num_bias_gates
         if not missing:
             return bias
@@ -75,7 +68,7 @@ class Cell(ABC):
 
 
 class Weights(NamedTuple):
-    """The weights of a recurrent layer; for the order of the gates see `Cell`."""
+    """The weights of a recurrent layer; `Cell` defines the order of the gates."""
 
     #: Shape `(num_input_gates * hidden_dim, input_dim)`.
     input: torch.Tensor
@@ -97,17 +90,15 @@ class Weights(NamedTuple):
 
     @property
     def input_bias(self) -> torch.Tensor:
-        """Shape `(num_input_gates * hidden_dim,)`. The bias of the gates that have inputs."""
+        """The bias of the gates that have inputs, shape `(num_input_gates * hidden_dim,)`."""
         return self.bias[-self.input.size(0) :]
 
     @property
     def recurrent_bias(self) -> Optional[torch.Tensor]:
-        """
-        Shape `(num_recurrent_gates * hidden_dim,)`. The bias of the gates without inputs, padded
-        with zeros; `None` if every gate has inputs.
-        """
+        """The bias of gates without inputs, padded with zeros; `None` if all gates have inputs."""
         num_rest = self.bias.numel() - self.input.size(0)
         padding = (0, self.recurrent.size(0) - num_rest)
+        # Shape: (num_recurrent_gates * hidden_dim,)
         return torch.nn.functional.pad(self.bias[:num_rest], padding) if num_rest else None
 
 
@@ -119,12 +110,8 @@ class LstmCell(Cell):
         i, f, o = sigmoid(...),  g = tanh(...)
         c = clip(f * c + i * g),  output = o * tanh(c)
 
-    # Parameters
-
-    clip, projection_clip : `Optional[float]`
-        Bounds on the cell state and on the projected hidden state; `None` or 0 for no bound.
-    forget_bias : `float`, optional (default = `0.0`)
-        Constant added to the forget gate's learned bias, as in TensorFlow's `LSTMCell`.
+    `clip` bounds the cell state, `projection_clip` the projected hidden state; `None` or 0 is no
+    bound. `forget_bias` is added to the forget gate's learned bias, as in TensorFlow's `LSTMCell`.
     """
 
     gates: ClassVar[Tuple[str, ...]] = ("input", "forget", "candidate", "output")
@@ -138,7 +125,6 @@ class LstmCell(Cell):
     def formula(
         self, gates: torch.Tensor, cell_state: torch.Tensor
     ) -> Tuple[torch.Tensor, torch.Tensor]:
-        """See `Cell`."""
         i, f, g, o = gates.chunk(4, dim=1)
         cell_state = f.sigmoid() * cell_state + i.sigmoid() * g.tanh()
         if self.clip:
@@ -146,14 +132,12 @@ class LstmCell(Cell):
         return cell_state, o.sigmoid() * cell_state.tanh()
 
     def full_bias(self, bias: torch.Tensor) -> torch.Tensor:
-        """See `Cell`."""
         if not self.forget_bias:
             return bias
         i, f, g, o = bias.chunk(4)
         return torch.cat([i, f + self.forget_bias, g, o])
 
     def kernel_setting(self, num_sentences: int, hidden_dim: int) -> float:
-        """The bound on the cell state."""
         return float(self.clip or inf)
 
 
@@ -161,13 +145,11 @@ class LstmCell(Cell):
 class HighwayLstmCell(Cell):
     """
     An LSTM cell with a highway connection around it: equations 1 to 8 of
-    [He et al. (2017)](https://aclanthology.org/P17-1044). `linear_input` is not a gate, but the
-    linear transformation of the input that goes around the cell, without recurrence and bias.
+    [He et al. (2017)](https://aclanthology.org/P17-1044).
 
-    # Parameters
-
-    dropout_mask : `Optional[torch.Tensor]`
-        Shape `(batch_size, hidden_dim)`, longest sentence first; one mask for all steps.
+    `linear_input` is not a gate: it is the linear transformation of the input that goes around the
+    cell, without recurrence and bias. `dropout_mask`, shape `(batch_size, hidden_dim)`, longest
+    sentence first, is the same for all steps.
     """
 
     gates: ClassVar[Tuple[str, ...]] = (
@@ -185,7 +167,6 @@ class HighwayLstmCell(Cell):
     def formula(
         self, gates: torch.Tensor, cell_state: torch.Tensor
     ) -> Tuple[torch.Tensor, torch.Tensor]:
-        """See `Cell`."""
         i, f, g, o, r, linear_input = gates.chunk(6, dim=1)
         cell_state = i.sigmoid() * g.tanh() + f.sigmoid() * cell_state
         output = torch.lerp(linear_input, o.sigmoid() * cell_state.tanh(), r.sigmoid())
@@ -194,7 +175,6 @@ class HighwayLstmCell(Cell):
         return cell_state, output
 
     def kernel_setting(self, num_sentences: int, hidden_dim: int) -> torch.Tensor:
-        """The dropout mask."""
         mask = self.dropout_mask
         if mask is None:
             return torch.ones(num_sentences, hidden_dim)
@@ -205,8 +185,8 @@ class HighwayLstmCell(Cell):
 @dataclass(frozen=True)
 class GruCell(Cell):
     """
-    The gated recurrent unit of [Cho et al. (2014)](https://aclanthology.org/D14-1179) in the form
-    of cuDNN and PyTorch: the reset gate is applied after the recurrent product.
+    A gated recurrent unit ([Cho et al. 2014](https://aclanthology.org/D14-1179)) as in cuDNN and
+    PyTorch: the reset gate is applied after the recurrent product.
 
     The candidate needs its recurrent part (first gate) and its input part (last gate) separately.
     Cell state and hidden state are the same.
@@ -220,7 +200,6 @@ class GruCell(Cell):
     def formula(
         self, gates: torch.Tensor, cell_state: torch.Tensor
     ) -> Tuple[torch.Tensor, torch.Tensor]:
-        """See `Cell`."""
         recurrent, r, z, g = gates.chunk(4, dim=1)
         cell_state = torch.lerp((g + r.sigmoid() * recurrent).tanh(), cell_state, z.sigmoid())
         return cell_state, cell_state

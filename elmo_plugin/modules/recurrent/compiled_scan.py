@@ -1,5 +1,3 @@
-"""All time steps of recurrent layers in one compiled call, on a CPU."""
-
 from ctypes import Structure, addressof, c_float, c_int64, c_void_p
 from math import inf
 from typing import Any, Dict, List, Optional, Sequence, Tuple
@@ -24,14 +22,14 @@ from elmo_plugin.modules.recurrent.scan import (
     outputs_of,
 )
 
-# Types of products, in the names of compiled functions.
+# Names of the products' types in compiled functions.
 _NAMES = {torch.float32: "float32", torch.bfloat16: "bfloat16"}
-# Vectors per panel if the rows of the weight are not those of gates.
+# Vectors per panel of a weight without gates.
 _PLAIN = 4
 
 
 class CompiledScan(Backend):
-    """The results of a sentence do not depend on the other sentences."""
+    """Runs all steps in one compiled call. A sentence's results do not depend on the others."""
 
     device = "cpu"
     follows_autocast = False
@@ -57,7 +55,6 @@ class CompiledScan(Backend):
         )
 
     def forward(self, run: Run, saved: Optional[Sequence[SavedActivations]] = None) -> List[Result]:
-        """See `Backend`."""
         activations: Sequence[Optional[SavedActivations]] = saved or [None] * len(run.calls)
         scans, results = zip(*(_forward(run, *each) for each in zip(run.calls, activations)))
         dtype = run.calls[0].inputs.dtype
@@ -68,7 +65,6 @@ class CompiledScan(Backend):
         ]
 
     def backward(self, run: Run, saved: SavedActivations, d: Gradients) -> RecurrentState:
-        """See `Backend`."""
         ((_, weights, state, _),) = run.calls
         d_outputs, d_hidden, d_cell = (dense_copy(each, torch.float32) for each in d[:3])
         projection = weights.projection
@@ -141,12 +137,12 @@ def _panels(
 
 def panels(weight: torch.Tensor, num_gates: Optional[int] = None) -> torch.Tensor:
     """
-    A copy of a weight, shape `(out_features, in_features)`, in the order in which compiled code
-    reads it, see `kernels/products.h`. If its rows are those of one gate after the other, each
-    panel has the same hidden units of all gates.
+    Copies a weight, shape `(out_features, in_features)`, in the order of `kernels/products.h`. With
+    `num_gates`, its rows are one gate after the other, and each panel has the same hidden units of
+    all gates.
 
-    The shape is `(num_panels, in_features, num_gates or 4, width)`, with zeros for missing columns;
-    in bfloat16 `(num_panels, in_features / 2, num_gates or 4, 2 * width)`: pairs of inputs.
+    The shape is `(num_panels, in_features, num_gates or 4, width)`, with zeros for missing columns.
+    In bfloat16 inputs come in pairs: `(num_panels, in_features / 2, num_gates or 4, 2 * width)`.
     """
     kernels = compiled_kernels()
     assert kernels is not None
@@ -198,7 +194,7 @@ def _pointers(names: str) -> Any:
 
 
 class _ForwardScan(Structure):
-    """The structure of `kernels/scan.h` and `kernels/forward_scan.cpp`."""
+    """The fields of `kernels/scan.h` and `kernels/forward_scan.cpp`, in their order."""
 
     _fields_ = [
         *_SETTINGS,
@@ -211,7 +207,7 @@ class _ForwardScan(Structure):
 
 
 class _BackwardScan(Structure):
-    """The structure of `kernels/scan.h` and `kernels/backward_scan.cpp`."""
+    """The fields of `kernels/scan.h` and `kernels/backward_scan.cpp`, in their order."""
 
     _fields_ = [
         *_SETTINGS,

@@ -1,8 +1,3 @@
-"""
-LSTM and GRU layers by PyTorch's own functions, which call cuDNN on a GPU: all steps at once, for
-any width, with or without gradients.
-"""
-
 from typing import List, Optional, Sequence
 
 import torch
@@ -21,21 +16,19 @@ from elmo_plugin.modules.recurrent.scan import (
 
 class Cudnn(Backend):
     """
-    On GPUs that have it, products are in TF32 unless `torch.backends.cudnn.allow_tf32` is false.
-    The functions compute the same on every device; on a CPU the compiled scan is faster.
+    Runs LSTMs and GRUs by PyTorch's own functions, which call cuDNN on a GPU. Products are in TF32
+    on GPUs that have it, unless `torch.backends.cudnn.allow_tf32` is false. The functions compute
+    the same on a CPU, where the compiled scan is faster.
     """
 
     device = "cuda"
     follows_autocast = False
 
     def can_run(self, run: Run, dtype: torch.dtype, has_gradients: bool) -> bool:
-        """
-        True without a projection and a clip. A GRU must start from zeros, because here its state
-        before the first step has two parts.
-        """
         cell, calls, _ = run
         weights = calls[0].weights
         if type(cell) is GruCell:
+            # A state has two parts here, which may differ.
             is_known = all(call.state is None for call in calls)
         else:
             is_known = type(cell) is LstmCell and not cell.clip
@@ -48,18 +41,17 @@ class Cudnn(Backend):
         )
 
     def forward(self, run: Run, saved: Optional[Sequence[SavedActivations]] = None) -> List[Result]:
-        """See `Backend`."""
         return [_recurrence(run.cell, call, run.batch_sizes) for call in run.calls]
 
     def differentiable(self, run: Run) -> List[Result]:
-        """`forward`, which autograd records."""
+        """Autograd records `forward`."""
         return self.forward(run)
 
 
 def _recurrence(cell: Cell, call: LayerCall, batch_sizes: List[int]) -> Result:
     inputs, weights, state, _ = call
     rows, parts = batch_sizes[0], _parameters(cell, weights)
-    # One piece of memory, as cuDNN needs it.
+    # cuDNN needs all parameters in one piece of memory.
     flat = torch.cat([part.flatten() for part in parts])
     pieces = flat.split([part.numel() for part in parts])
     parameters = [piece.view_as(part) for piece, part in zip(pieces, parts)]
@@ -82,10 +74,10 @@ def _recurrence(cell: Cell, call: LayerCall, batch_sizes: List[int]) -> Result:
 
 
 def _parameters(cell: Cell, weights: Weights) -> List[torch.Tensor]:
-    """Weights of the inputs, recurrent weights and the bias of each, with PyTorch's gates."""
+    """Input weights, recurrent weights and a bias for each, in PyTorch's order of gates."""
     if not isinstance(cell, GruCell):
         return [weights.input, weights.recurrent, weights.bias, torch.zeros_like(weights.bias)]
-    # Reset, update, candidate; the recurrent part of the candidate is the first gate here.
+    # PyTorch's last gate is the candidate, whose recurrent part is the first gate here.
     recurrent_bias = weights.recurrent_bias
     assert recurrent_bias is not None
     dim = weights.hidden_dim(cell)

@@ -1,8 +1,3 @@
-"""
-All time steps of LSTM layers on a GPU: CUDA graphs of a few steps each, replayed until all are
-done. A step is four kernels, which take less time than to start them one by one.
-"""
-
 from math import inf
 from typing import Iterator, List, Optional, Sequence, Tuple
 
@@ -30,18 +25,20 @@ from elmo_plugin.modules.recurrent.step_graphs import (
     graph_of,
 )
 
-# Numbers in 16 bytes, at most.
+# Most numbers that fit into 16 bytes.
 _ALIGNMENT = 8
 
 
 class GraphScan(Backend):
-    """LSTMs, through Triton; tests run its interpreter on a CPU."""
+    """
+    Runs LSTMs as CUDA graphs of a few steps each. The four Triton kernels of a step take less time
+    than to start them one by one. Tests run Triton's interpreter on a CPU.
+    """
 
     device = "cuda"
     saves_product_type = True
 
     def can_run(self, run: Run, dtype: torch.dtype, has_gradients: bool) -> bool:
-        """True if the steps, with products in `dtype`, can be CUDA graphs."""
         weights = run.calls[0].weights
         device = weights.recurrent.device
         return (
@@ -56,7 +53,6 @@ class GraphScan(Backend):
         )
 
     def forward(self, run: Run, saved: Optional[Sequence[SavedActivations]] = None) -> List[Result]:
-        """See `Backend`."""
         cell, calls, batch_sizes = run
         first, dtype = calls[0], calls[0].inputs.dtype
         rows = len(first.state.cell) if first.state is not None else max(batch_sizes, default=0)
@@ -74,11 +70,11 @@ class GraphScan(Backend):
                     graph.hidden[layer, :rows] = state.hidden
                     graph.cell_state[layer, :rows] = state.cell
             for tokens, schedule in _pieces(batch_sizes, first.weights.input.size(0)):
-                # Alive until the steps that read them are in the queue of the device.
+                # Kept alive until the steps that read them are queued on the device.
                 products = [_input_products(call, tokens) for call in calls]
                 addresses = []
                 for number, (of_inputs, outputs) in enumerate(zip(products, every_outputs)):
-                    # The kernels count tokens from the first of all.
+                    # Kernels count tokens from the first one of the batch.
                     shift = tokens.start * of_inputs.stride(0) * of_inputs.element_size()
                     kept: Sequence[torch.Tensor] = saved[number][:3] if saved else ()
                     pointers = (part.data_ptr() for part in (outputs, *kept))
@@ -96,7 +92,6 @@ class GraphScan(Backend):
             return list(zip(every_outputs, finals))
 
     def backward(self, run: Run, saved: SavedActivations, d: Gradients) -> RecurrentState:
-        """See `Backend`."""
         cell, ((_, weights, state, _),), batch_sizes = run
         dtype = d.gates.dtype
         d_outputs, d_hidden = _dense(d.outputs, dtype), _dense(d.hidden, dtype)
@@ -115,7 +110,7 @@ class GraphScan(Backend):
             schedule.append([start, size, before, *batch_sizes[number + 1 : number + 2]])
             start += size
         if schedule:
-            # No step is after the last.
+            # No sentences come after the last step.
             schedule[-1].append(0)
         schedule.reverse()
         with torch.cuda.device_of(d.gates), step_graphs.LOCK:
@@ -136,7 +131,7 @@ def _shape(
 ) -> Shape:
     assert isinstance(cell, LstmCell)
     device, projects = weights.recurrent.device, weights.projection is not None
-    # As values of this type hold it, so that clipped values are recognised.
+    # Rounded to this type, so that the backward pass recognises clipped values.
     bound = torch.tensor(cell.projection_clip or inf, dtype=dtype, device="cpu").item()
     return Shape(
         num_layers=num_layers,
@@ -161,14 +156,13 @@ def _rounded(rows: int) -> int:
 
 
 def _input_products(call: LayerCall, tokens: slice) -> torch.Tensor:
-    """Of the inputs of some tokens with their weights, and the bias."""
     inputs, weights = call.inputs[tokens], call.weights
     dtype = inputs.dtype
     return torch.addmm(weights.bias.to(dtype), inputs, weights.input.to(dtype).t())
 
 
 def _dense(values: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """As the kernels read them: contiguous, and at an address that is a multiple of 16."""
+    """Makes values contiguous, at an address that is a multiple of 16, as the kernels read them."""
     values = values.to(dtype).contiguous()
     return values.clone() if values.data_ptr() % 16 else values
 
@@ -182,10 +176,7 @@ def _copy_weights(graph: StepGraph, layer: int, weights: Weights) -> None:
 def _pieces(
     batch_sizes: Sequence[int], num_gates: int
 ) -> Iterator[Tuple[slice, List[Tuple[int, int]]]]:
-    """
-    The tokens of several steps, as many as have `tuning.MAX_GPU_INPUT_GATES` products with the
-    inputs or one step, and their schedule.
-    """
+    """Yields slices of tokens and their schedules: one step, or up to `MAX_GPU_INPUT_GATES`."""
     most = tuning.MAX_GPU_INPUT_GATES // num_gates
     begin = start = 0
     schedule: List[Tuple[int, int]] = []

@@ -1,5 +1,3 @@
-"""The recurrent layer that all encoders and the biLM are made of, and the backends that run it."""
-
 from typing import Dict, List, Optional, Sequence
 
 import torch
@@ -18,19 +16,11 @@ BACKENDS: Sequence[Backend] = (Cudnn(), GraphScan(), CompiledScan(), Loop())
 
 class RecurrentLayer(torch.nn.Module):
     """
-    One direction of one recurrent layer over packed sentences, with any cell.
+    One direction of a recurrent layer over packed sentences, with any cell.
 
-    The owner draws the initial weights; the bias starts at zero. Without gradients the layer uses
-    packed copies of its weights, see `PackedLinear`.
-
-    # Parameters
-
-    cell : `Cell`
-        The arithmetic of a step, which also defines the order of the gates in all weights.
-    input_dim, hidden_dim : `int`
-        Widths of the inputs and of the cell state.
-    projection_dim : `Optional[int]`, optional (default = `None`)
-        Width to which the cell's output is projected; no projection when not given.
+    The owner draws the initial weights; the bias starts at zero. The cell defines the order of the
+    gates. Its output is projected to `projection_dim`, if that is given. Without gradients the
+    layer uses packed copies of its weights, see `PackedLinear`.
     """
 
     def __init__(
@@ -50,10 +40,7 @@ class RecurrentLayer(torch.nn.Module):
             self.projection = PackedLinear(hidden_dim, projection_dim, bias=False)
 
     def gates(self, parameter: str) -> Dict[str, torch.Tensor]:
-        """
-        Views of each gate's rows of the parameter `input`, `recurrent` or `bias`, in the order in
-        which initial values are drawn.
-        """
+        """Views of each gate's rows of `input`, `recurrent` or `bias`, in the order of drawing."""
         cell = self.cell
         names, values = {
             "input": (cell.gates[-cell.num_input_gates :], self.input.weight),
@@ -80,28 +67,20 @@ class RecurrentLayer(torch.nn.Module):
         cell: Optional[Cell] = None,
     ) -> Result:
         """
-        # Parameters
+        Runs all steps over `inputs`, shape `(num_packed, input_dim)`, tokens in the order of a
+        `Packing`. Returns the hidden states, shape `(num_packed, output_dim)`, and each sentence's
+        last state.
 
-        inputs : `torch.Tensor`
-            Shape `(num_packed, input_dim)`. Tokens in the order of a `Packing`.
-        batch_sizes : `Sequence[int]`
-            Number of sentences at each step, in descending order.
-        state : `Optional[RecurrentState]`
-            State before the first step, sentences in packed order; zeros when not given.
-        cell : `Optional[Cell]`
-            The cell with other settings, for this call only.
-
-        # Returns
-
-        `Result`
-            The hidden states, shape `(num_packed, output_dim)`, and each sentence's last state.
+        `batch_sizes` are the numbers of sentences at each step, in descending order. `state` is the
+        state before the first step, in packed order; zeros when not given. `cell` is the layer's
+        cell with other settings, for this call only.
         """
         return run_layers([self], [inputs], batch_sizes, [state], cell)[0]
 
     def _call(self, inputs: torch.Tensor, state: Optional[RecurrentState], cell: Cell) -> LayerCall:
         layers = self.input, self.recurrent, self.projection
         given = [layer for layer in layers if layer is not None]
-        # Without gradients, parameters are not even listed: that takes as long as a product.
+        # Without gradients, do not even list the parameters: it takes as long as a product.
         if torch.is_grad_enabled() and tracks_gradients(inputs, *(state or ()), *self.parameters()):
             for layer in given:
                 layer.drop_packed()
@@ -117,9 +96,8 @@ def run_layers(
     cell: Optional[Cell] = None,
 ) -> List[Result]:
     """
-    Runs layers with the same cell, widths and batch sizes, each on its own inputs, such as the two
-    directions of a bidirectional layer: in parallel, if there are threads for it. For parameters
-    and results of each layer see `RecurrentLayer.forward`.
+    Runs layers with the same cell, widths and batch sizes, such as two directions, in parallel if
+    there are threads for it. Takes and returns for each layer what `RecurrentLayer.forward` does.
     """
     cell = cell or layers[0].cell
     every = zip(layers, inputs, states or [None] * len(layers))
@@ -129,13 +107,12 @@ def run_layers(
 
 def recurrences(cell: Cell, calls: Sequence[LayerCall], batch_sizes: Sequence[int]) -> List[Result]:
     """
-    All time steps of recurrent layers of the same widths, by the first of `BACKENDS` that can run.
+    Runs all time steps of layers of the same widths, by the first of `BACKENDS` that can.
 
-    Under `torch.autocast` products are in its type, or in float32 where that is faster; the steps
-    between products are never computed in less than float32, so that cell states do not drift over
-    a long sentence. If gradients are tracked, about `(num_gates + 2) * hidden_dim` numbers per
-    token are kept for the backward pass, which allocates as many again; otherwise only the results
-    grow with the number of tokens. Parameters and results are those of `Backend.forward`.
+    Under `torch.autocast` products are in its type, or in float32 where that is faster. The steps
+    between products are in float32 at least, so that cell states do not drift over a long sentence.
+    With gradients, about `(num_gates + 2) * hidden_dim` numbers per token are kept for the backward
+    pass, which allocates as many again. Without, only the results grow with the number of tokens.
     """
     for call in calls:
         _check_fit(cell, call, batch_sizes)

@@ -1,5 +1,3 @@
-"""The time steps one by one, for any cell, type and device; the cell by a kernel or its formula."""
-
 from typing import Iterator, List, Optional, Sequence, Tuple, Union
 
 import torch
@@ -26,15 +24,13 @@ Matrix = Union[PackedMatrix, Int8Linear]
 
 
 class Loop(Backend):
-    """Computes everything. Computations between matrix products are in float32 at least."""
+    """Runs the steps one by one, for any cell, type and device. Cells are in float32 at least."""
 
     def forward(self, run: Run, saved: Optional[Sequence[SavedActivations]] = None) -> List[Result]:
-        """See `Backend`."""
         activations: Sequence[Optional[SavedActivations]] = saved or [None] * len(run.calls)
         return [_forward(run, *each) for each in zip(run.calls, activations)]
 
     def backward(self, run: Run, saved: SavedActivations, d: Gradients) -> RecurrentState:
-        """See `Backend`."""
         cell, ((_, weights, state, _),), batch_sizes = run
         full, dtype = saved.cell_states.dtype, d.gates.dtype
         d_outputs = d.outputs.to(full)
@@ -55,7 +51,7 @@ class Loop(Backend):
             d_output = torch.add(d_outputs[step], d_hidden[:size], out=buffer[:size])
             if through_projection is not None and d.projected is not None:
                 if cell.projection_clip:
-                    # `clamp` stops the gradient. Compared in the type in which it has rounded.
+                    # `clamp` stops the gradient; compared in the type to which it has rounded.
                     d_output.mul_(saved.hidden_states[step].abs() < cell.projection_clip)
                 d.projected[step] = d_output
                 rows = d.projected[end : end + padded_rows(size)]
@@ -92,7 +88,7 @@ def _forward(run: Run, call: LayerCall, saved: Optional[SavedActivations]) -> Re
             if bias is not None:
                 recurrent += bias
         else:
-            # With rows of ended sentences as padding, so that the product need not pad its inputs.
+            # Rows of ended sentences serve as padding, so that the product need not pad.
             recurrent = through_recurrent.product(hidden[: padded_rows(size)], bias)[:size]
         hidden = cell_output = outputs[step]
         gates = saved.gates[step] if saved else None
@@ -113,7 +109,7 @@ def _forward(run: Run, call: LayerCall, saved: Optional[SavedActivations]) -> Re
 
 
 def _matrices(call: LayerCall) -> Tuple[Matrix, Matrix, Optional[Matrix]]:
-    """The weights in the type of the inputs, packed; by their layers if that is their type."""
+    """The packed weights in the type of the inputs; the layers' own ones if that is their type."""
     dtype, weights = call.inputs.dtype, call.weights
     layers = call.layers if dtype == weights.bias.dtype else None
     input, recurrent, projection = layers or (None, None, None)
@@ -133,7 +129,7 @@ def _matrix(weight: torch.Tensor, layer: Optional[Linear]) -> Matrix:
 def _steps(
     inputs: torch.Tensor, batch_sizes: Sequence[int], weights: Weights, matrix: Matrix
 ) -> Iterator[Tuple[slice, torch.Tensor]]:
-    """The rows of each step, and the products of its inputs, made for several steps at once."""
+    """Yields each step's rows and the products of its inputs, made for several steps at once."""
     bias, start = weights.input_bias.to(inputs.dtype), 0
     for sizes in _chunks(batch_sizes, tuning.MAX_INPUT_GATES // weights.input.size(0)):
         # Shape: (num_packed of this chunk or a few more, num_input_gates * hidden_dim)
@@ -159,12 +155,12 @@ def _chunks(batch_sizes: Sequence[int], most: int) -> List[List[int]]:
 
 class CellStep:
     """
-    One time step of a cell: by its kernel, one pass over memory, for products in bfloat16 on a CPU;
-    or by its formula, differentiated by autograd.
+    One time step of a cell: by its kernel for products in bfloat16 on a CPU, else by its formula,
+    which autograd differentiates.
 
-    All tensors are contiguous and of shape `(num_sentences, …)`: `gates` and `d_gates` hold all
-    gates, `inputs` and `recurrent` the products with the inputs and the previous hidden state,
-    `previous` the cell state of the step before. Results and inputs of matrix products (`inputs`,
+    All tensors are contiguous and of shape `(num_sentences, …)`. `gates` and `d_gates` hold all
+    gates, `inputs` and `recurrent` the products with the inputs and the previous hidden state.
+    `previous` is the cell state of the step before. Products and their inputs (`inputs`,
     `recurrent`, `output`, `d_gates`) may be in bfloat16 while everything else is in float32.
     """
 
@@ -211,10 +207,7 @@ class CellStep:
         d_cell_state: torch.Tensor,
         d_gates: torch.Tensor,
     ) -> None:
-        """
-        Fills `d_gates` and turns `d_cell_state` in place from the gradient of the cell state into
-        the previous one's. May overwrite `d_output`.
-        """
+        """Fills `d_gates`; makes `d_cell_state` the previous state's. May overwrite `d_output`."""
         if self.has_kernel:
             states = previous, cell_state
             self._call("backward", gates, *states, d_output, d_cell_state, d_gates)

@@ -1,5 +1,3 @@
-"""The order in which recurrent layers read the tokens of a batch."""
-
 from dataclasses import dataclass
 from typing import List
 
@@ -13,9 +11,9 @@ class Packing:
     """
     The order in which a recurrent layer reads the tokens of a batch.
 
-    Sentences are sorted, longest first, and their tokens laid out step by step: the first token
-    of every sentence, then the second of those that have one. No step touches padding. Both
-    directions have the same steps; a backward layer starts at each sentence's own last token.
+    Sentences are sorted, longest first, and their tokens laid out step by step: the first token of
+    every sentence, then the second of those that have one. No step touches padding. A backward
+    layer has the same steps, but starts at each sentence's own last token.
     """
 
     #: Shape `(batch_size,)`. Rows of the batch, longest sentence first.
@@ -29,10 +27,7 @@ class Packing:
 
     @classmethod
     def from_mask(cls, mask: torch.Tensor) -> "Packing":
-        """
-        From a mask of shape `(batch_size, num_tokens)`; rows may be empty. Raises a
-        `ConfigurationError` if padding stands before a token.
-        """
+        """Raises a `ConfigurationError` if padding stands before a token. Rows may be empty."""
         if bool((mask[:, 1:] & ~mask[:, :-1]).any()):
             raise ConfigurationError(
                 "Expected a mask with real tokens first in each row, found padding before a token. "
@@ -42,10 +37,7 @@ class Packing:
 
     @classmethod
     def from_lengths(cls, lengths: torch.Tensor, num_tokens: int) -> "Packing":
-        """
-        From the number of real tokens of each sentence, shape `(batch_size,)`, 0 is allowed, and
-        the padded length of the batch.
-        """
+        """From the sentences' lengths, shape `(batch_size,)`, 0 allowed, and the padded length."""
         if len(lengths) == 1:
             # The same result for a single sentence with fewer operations.
             positions = torch.arange(int(lengths[0]), device=lengths.device)

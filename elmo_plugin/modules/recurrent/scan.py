@@ -26,8 +26,6 @@ _ONES = 16
 
 
 class RecurrentState(NamedTuple):
-    """The state of a recurrent layer at one time step."""
-
     #: Shape `(batch_size, output_dim)`.
     hidden: torch.Tensor
     #: Shape `(batch_size, hidden_dim)`.
@@ -75,14 +73,14 @@ class SavedActivations(NamedTuple):
 
 
 class Gradients(NamedTuple):
-    """Gradients of one layer: those of its results are given, the others are to be filled."""
+    """Gradients of one layer. The first three are given, the others are to be filled."""
 
-    #: Of the hidden states, and of the two parts of the final state; shapes like theirs.
+    #: For the hidden states and both parts of the final state, in their shapes.
     outputs: torch.Tensor
     hidden: torch.Tensor
     cell: torch.Tensor
-    #: To be filled, in the type of the products: of the gates, shape `(num_packed, num_gates *
-    #: hidden_dim)`, and of the projections before their clip, shape `(num_packed, output_dim)`.
+    #: For the gates, shape `(num_packed, num_gates * hidden_dim)`, and for the projections before
+    #: their clip, shape `(num_packed, output_dim)`; in the type of the products.
     gates: torch.Tensor
     projected: Optional[torch.Tensor]
 
@@ -95,23 +93,20 @@ class Backend(ABC):
 
     #: The type of device it needs; `None` for any.
     device: ClassVar[Optional[str]] = None
-    #: Whether products are in the type of `torch.autocast`, or always in that of the weights.
+    #: Whether products are in the type of `torch.autocast`, or always in the weights' type.
     follows_autocast: ClassVar[bool] = True
     #: Whether gates are saved in the type of the products, or in float32 at least.
     saves_product_type: ClassVar[bool] = False
 
     def can_run(self, run: Run, dtype: torch.dtype, has_gradients: bool) -> bool:
-        """
-        True if it computes these layers, which are on its device; `dtype` is the type of products,
-        that of `torch.autocast` where it is enabled.
-        """
+        """True if it runs such layers; `dtype` is the products' type, autocast's if enabled."""
         return True
 
     @abstractmethod
     def forward(self, run: Run, saved: Optional[Sequence[SavedActivations]] = None) -> List[Result]:
         """
-        The time steps of all layers, in parallel if there are threads for it. Fills the activations
-        `saved` of each layer if they are given; otherwise memory besides the hidden states does not
+        Runs the time steps of all layers, in parallel if there are threads for it. Fills `saved`,
+        the activations of each layer, if given. Otherwise memory besides the hidden states does not
         grow with the number of steps.
 
         Returns for each layer the hidden states, shape `(num_packed, output_dim)`, in the type of
@@ -119,11 +114,11 @@ class Backend(ABC):
         """
 
     def backward(self, run: Run, saved: SavedActivations, d: Gradients) -> RecurrentState:
-        """Fills gradients of the one layer of a run, and returns that of its initial state."""
+        """Fills the gradients of a run of one layer, and returns the initial state's."""
         raise NotImplementedError
 
     def differentiable(self, run: Run) -> List[Result]:
-        """`forward` with gradients, those of `backward`."""
+        """`forward`, with gradients by `backward`."""
         results = []
         for inputs, weights, state, _ in run.calls:
             outputs, *final = _Scan.apply(
@@ -149,8 +144,8 @@ class Backend(ABC):
 
 class _Scan(torch.autograd.Function):
     """
-    `forward` of a backend, with its `backward` as gradient. If autograd recorded the steps, the
-    gradient of each weight would be one product per step; here it is one product over all steps.
+    A backend's `forward`, with its `backward` as gradient. Each weight's gradient is one product
+    over all steps; if autograd recorded the steps, it would be one product per step.
     """
 
     @staticmethod
@@ -164,7 +159,7 @@ class _Scan(torch.autograd.Function):
         cell_state: Optional[torch.Tensor],
         *parts: Any,
     ) -> Tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """`parts` are those of the `Weights`."""
+        """`parts` are the fields of `Weights`."""
         run = _run(cell, batch_sizes, inputs, hidden, cell_state, parts)
         saved = backend.empty_activations(cell, run.calls[0])
         ((outputs, final),) = backend.forward(run, [saved])
@@ -175,12 +170,11 @@ class _Scan(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *gradients: torch.Tensor) -> Tuple[Optional[torch.Tensor], ...]:
-        """Gradients of the tensors that `forward` takes, from those of its results."""
         inputs, hidden, cell_state, *rest = ctx.saved_tensors
         run = _run(ctx.cell, ctx.batch_sizes, inputs, hidden, cell_state, rest[:4])
         weights, saved = run.calls[0].weights, SavedActivations(*rest[4:])
         with torch.autocast(inputs.device.type, enabled=False):
-            # With the padding that products need, so that they do not copy it.
+            # Padded as products need it, so that they do not copy it.
             num_rows = padded_rows(len(inputs))
             d_gates = large_buffer(inputs, num_rows, saved.gates.size(1), inputs.dtype)
             d_gates[len(inputs) :] = 0.0
@@ -246,7 +240,6 @@ def _weight_gradients(
 
 
 def dense_copy(values: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """A contiguous copy in another type."""
     return values.to(dtype, memory_format=torch.contiguous_format, copy=True)
 
 
@@ -259,10 +252,9 @@ def outputs_of(call: LayerCall, activations: Optional[SavedActivations]) -> torc
 
 def large_buffer(like: torch.Tensor, rows: int, columns: int, dtype: torch.dtype) -> torch.Tensor:
     """
-    An uninitialised tensor of shape `(rows, columns)` on the device of `like`.
-
-    The system hands out new memory page by page: for 40 MB that takes as long as a matrix product
-    of that size. NumPy asks for large pages, PyTorch does not.
+    An uninitialised tensor of shape `(rows, columns)` on the device of `like`. The system hands out
+    memory page by page, which for 40 MB takes as long as a matrix product of that size. So on a CPU
+    NumPy allocates it, which asks for large pages; PyTorch does not.
     """
     num_bytes = rows * columns * dtype.itemsize
     if like.device.type != "cpu" or num_bytes < tuning.LARGE_BUFFER:

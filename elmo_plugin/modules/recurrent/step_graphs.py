@@ -1,8 +1,8 @@
 """
 CUDA graphs of a few steps of LSTM layers.
 
-A graph is captured once for each number of sentences (rounded up), widths and type, and is then
-used for every layer and length: its kernels read from device memory which step they compute
+A graph is captured once for each number of sentences (rounded up), widths and type, then serves
+every layer and length. Its kernels read from device memory which step they compute
 (`kernels/gpu/lstm_steps.py`), and weights are copied to where it reads them.
 """
 
@@ -16,19 +16,18 @@ import torch
 from elmo_plugin.modules import tuning
 from elmo_plugin.modules.kernels.gpu import kernels
 
-# The largest number of steps between two transfers of a schedule.
+# Most steps whose schedule is copied to the device at once.
 MAX_STEPS = 2048
 # Steps of one graph.
 _STEPS = 4
-# Units that one program computes, at most.
+# Most units that one program computes.
 _BLOCK = 1024
 
 
 class Shape(NamedTuple):
     """What a graph is captured for."""
 
-    #: Layers that do not depend on each other, sentences, width of the cell state and of the hidden
-    #: state.
+    #: Numbers of independent layers and of sentences; widths of the cell and the hidden state.
     num_layers: int
     rows: int
     dim: int
@@ -41,7 +40,7 @@ class Shape(NamedTuple):
     projection_clip: float
     #: Type of the products.
     dtype: torch.dtype
-    #: Of products in float32, see `torch.set_float32_matmul_precision`.
+    #: Precision of float32 products, see `torch.set_float32_matmul_precision`.
     precision: str
     #: Where the graph runs.
     device: torch.device
@@ -49,10 +48,7 @@ class Shape(NamedTuple):
 
 
 class StepGraph:
-    """
-    The launches of a few steps, and their buffers. Without a GPU, for tests with Triton's
-    interpreter, they are launched anew each time.
-    """
+    """The launches and buffers of a few steps. Without a GPU, in tests, each run launches anew."""
 
     num_columns: int
     num_addresses: int
@@ -67,7 +63,7 @@ class StepGraph:
         self._addresses = self._table[:num_addresses].view(shape.num_layers, -1)
         self._schedule = self._table[num_addresses:]
         self._counter = torch.zeros((), dtype=torch.int64, device=shape.device)
-        # Held, so that graphs of other numbers of sentences find it.
+        # Kept alive, so that graphs for other numbers of sentences find it.
         self._weights = _weights_of(shape)
         self.recurrent, self.projection = self._weights.recurrent, self._weights.projection
         self.allocate()
@@ -85,16 +81,10 @@ class StepGraph:
         """Makes the buffers."""
 
     def launch(self, layer: int, *place: Any) -> None:
-        """
-        Launches a step of a layer; `place` are its addresses, the schedule, the counter, and the
-        offset from the counter, as all kernels take them.
-        """
+        """Launches a step of a layer; `place` are the first four arguments of every kernel."""
 
     def run(self, addresses: Sequence[Sequence[int]], schedule: Sequence[Sequence[int]]) -> None:
-        """
-        Runs all steps of a schedule, at most `MAX_STEPS`: for each layer the addresses, and for
-        each step the numbers that the kernels take.
-        """
+        """Runs up to `MAX_STEPS` steps. `addresses` has a row per layer, `schedule` per step."""
         # Steps without sentences, so that the last graph is complete.
         missing = -len(schedule) % _STEPS
         rows = [*addresses, *schedule, *missing * [self.num_columns * [0]]]
@@ -128,7 +118,7 @@ class StepGraph:
         # Kernels are compiled now. The schedule has no sentences yet, so only buffers are written.
         self._launch_all()
         torch.cuda.synchronize(self.shape.device)
-        # Graphs of a stream share the memory that they need only while they run.
+        # Graphs of one stream share their temporary memory.
         others = (
             graph._graph
             for graph in _graphs.values()
@@ -155,15 +145,11 @@ class StepGraph:
 
 
 class ForwardGraph(StepGraph):
-    """
-    Steps of the forward pass. `hidden` and `cell_state` are the state of each sentence, first the
-    initial and then the final one. For columns and addresses see `kernels/gpu/lstm_steps.py`.
-    """
+    """Forward steps. `hidden` and `cell_state` hold the initial, after a run the final state."""
 
     num_columns, num_addresses = 2, 5
 
     def allocate(self) -> None:
-        """See `StepGraph`."""
         shape = self.shape
         self.hidden = self.buffer(shape.output_dim)
         self.cell_state = self.buffer(shape.dim, full=True)
@@ -172,7 +158,6 @@ class ForwardGraph(StepGraph):
         self._projected = self.buffer(shape.output_dim) if shape.projects else self._output
 
     def launch(self, layer: int, *place: Any) -> None:
-        """See `StepGraph`."""
         shape = self.shape
         hidden, output = self.hidden[layer], self._output[layer]
         recurrent, projected = self._through_recurrent[layer], self._projected[layer]
@@ -191,14 +176,13 @@ class ForwardGraph(StepGraph):
 
 class BackwardGraph(StepGraph):
     """
-    Steps of the backward pass. `d_cell_state` is the gradient of the cell state of each sentence,
-    first of the final and then of the initial one; `d_hidden` that of the initial hidden state.
+    Backward steps. `d_cell_state` is the gradient of the final cell state before a run, and of the
+    initial one after it; `d_hidden` is then the initial hidden state's.
     """
 
     num_columns, num_addresses = 4, 8
 
     def allocate(self) -> None:
-        """See `StepGraph`."""
         shape = self.shape
         self.d_cell_state = self.buffer(shape.dim, full=True)
         self.d_hidden = self.buffer(shape.output_dim)
@@ -207,7 +191,6 @@ class BackwardGraph(StepGraph):
         self._d_gates = self.buffer(4 * shape.dim)
 
     def launch(self, layer: int, *place: Any) -> None:
-        """See `StepGraph`."""
         shape = self.shape
         d_projected, d_output = self._d_projected[layer], self._d_output[layer]
         d_gates, d_hidden = self._d_gates[layer], self.d_hidden[layer]
@@ -230,7 +213,7 @@ def block(width: int) -> int:
 
 
 Graph = TypeVar("Graph", bound=StepGraph)
-#: To be held from `graph_of` until results were copied: the next call fills the same buffers.
+#: Hold it from `graph_of` until results are copied: the next call fills the same buffers.
 LOCK = Lock()
 _graphs: "OrderedDict[Tuple[Type[StepGraph], Shape], StepGraph]" = OrderedDict()
 _weights: "WeakValueDictionary[Shape, _Weights]" = WeakValueDictionary()
@@ -252,8 +235,6 @@ def graph_of(kind: Type[Graph], shape: Shape) -> Graph:
 
 
 class _Weights:
-    """Buffers of the recurrent weights and the projections."""
-
     def __init__(self, shape: Shape) -> None:
         layers, dim, width = shape.num_layers, shape.dim, shape.output_dim
         kind: Any = {"dtype": shape.dtype, "device": shape.device}
@@ -262,7 +243,7 @@ class _Weights:
 
 
 def _weights_of(shape: Shape) -> _Weights:
-    """Of all graphs of a shape, for all numbers of sentences; freed with the last graph."""
+    """The buffers of a shape, shared by all numbers of sentences and freed with the last graph."""
     key = shape._replace(rows=0, keeps=False)
     found = _weights.get(key) or _Weights(shape)
     _weights[key] = found

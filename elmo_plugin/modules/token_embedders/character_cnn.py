@@ -10,35 +10,28 @@ from elmo_plugin.util.distinct_rows import distinct_rows
 from elmo_plugin.util.errors import ConfigurationError
 
 _NAMESPACE = "token_characters"
-# Words of similar length in one product; few, because all are padded to the longest one.
+# Words in one product, of similar length. Few, because all are padded to the longest one.
 _GROUP = 64
 
 
 @TokenEmbedder.register("elmo-character-cnn")
 class CharacterCnn(TokenEmbedder):
     """
-    A convolution over the characters of a word, ReLU, and the maximum over the word.
+    A convolution over the characters of a word, ReLU, and the maximum over positions.
 
-    The character representation of [Ma and Hovy (2016)](https://aclanthology.org/P16-1101), for ids
-    of AllenNLP's `characters` indexer. Words are padded by zeros on both sides; AllenNLP's
-    `character_encoding` with a `cnn` does not do so, and gives the same zeros for all words that
-    are shorter than its filters. Each distinct word of a batch is computed once, with words of
-    similar length, so that padding costs little.
+    This is the character representation of [Ma and Hovy (2016)](https://aclanthology.org/P16-1101),
+    for ids of AllenNLP's `characters` indexer. Zeros pad each word on both sides. AllenNLP's
+    `character_encoding` with a `cnn` does not pad, so all words shorter than its filters get the
+    same zeros. Each distinct word of a batch is computed once, with others of similar length.
 
     # Parameters
 
-    embedding_dim : `int`, optional (default = `16`)
-        Width of the embedding of a character, in the namespace `token_characters`.
-    num_filters : `int`, optional (default = `128`)
-        Number of filters of each width.
-    width : `Union[int, List[int]]`, optional (default = `3`)
-        Number of characters under a filter, or several such numbers. If it is even, there is one
-        more to the right of the central character than to the left.
-
-    # Raises
-
-    `ConfigurationError`
-        If a width is below 1, or the list is empty.
+    embedding_dim, num_filters : `int`
+        Width of a character's embedding, and number of filters of each width.
+    width : `Union[int, List[int]]`
+        Number of characters under a filter, or a list of such numbers. An even filter reaches one
+        character further to the right than to the left. A width below 1 and an empty list raise a
+        `ConfigurationError`.
     """
 
     def __init__(
@@ -69,10 +62,7 @@ class CharacterCnn(TokenEmbedder):
 
     @overrides(check_signature=False)
     def forward(self, token_characters: torch.Tensor) -> torch.Tensor:
-        """
-        From shape `(batch_size, num_tokens, num_characters)`, 0 at padding, which is at the end, to
-        shape `(batch_size, num_tokens, output_dim)`, zero at padding.
-        """
+        """Maps ids `(…, num_characters)` to `(…, output_dim)`, both 0 at padding (at the end)."""
         if not token_characters.any():
             return self.embedding.weight.new_zeros(
                 *token_characters.shape[:-1], self.get_output_dim()
@@ -86,7 +76,7 @@ class CharacterCnn(TokenEmbedder):
         return features.index_select(0, rows).unflatten(0, token_characters.shape[:-1])
 
     def _convolve(self, words: torch.Tensor) -> torch.Tensor:
-        """From shape `(num_words, num_characters)` to shape `(num_words, output_dim)`."""
+        """Maps ids `(num_words, num_characters)` to features `(num_words, output_dim)`."""
         is_padding = (words == 0).unsqueeze(2)
         maxima = []
         for width, filters in zip(self.widths, self.filters):

@@ -8,7 +8,7 @@ from elmo_plugin.modules.cove_files import CoveEncoder, read_cove_encoder
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.weights import stored_state
 
-# The biases of the first layer in the state dict of a model, now and in earlier versions.
+# Bias of the first layer in a model's state dict, now and in earlier versions.
 _BIASES = ("cove_encoder.layers.0.bias_ih_l0", "cove_encoder.forward_layers.0.bias")
 
 
@@ -16,24 +16,24 @@ _BIASES = ("cove_encoder.layers.0.bias_ih_l0", "cove_encoder.forward_layers.0.bi
 class CoveTokenEmbedder(TokenEmbedder):
     """
     CoVe, the context vectors of [McCann et al. (2017)](https://arxiv.org/abs/1708.00107): a layer
-    of the encoder of a translation model over fixed word vectors. Neither is trained further.
+    of a translation model's encoder over word vectors. Neither is trained further.
 
-    A sentence is read whole: its vectors depend on all of its words, not on the other sentences of
-    the batch. A trained archive contains the encoder and does not need its file.
+    The vectors of a sentence depend on all of its words and on no other sentence. A trained archive
+    contains the encoder, so it does not need `weight_file`.
 
     # Parameters
 
     word_vectors : `TokenEmbedder`
-        The vectors that the encoder reads, of the ids of a `single_id` indexer, not trained:
-        `{type: 'elmo-word-vectors', trainable: false, zero_unknown: true, …}`.
+        The vectors that the encoder reads, for ids of a `single_id` indexer. They must not be
+        trained: `{type: 'elmo-word-vectors', trainable: false, zero_unknown: true, …}`.
     weight_file : `str`
         The encoder's state dict, see `read_cove_encoder`.
-    layer : `int`, optional (default = `2`)
+    layer : `int`
         1 or 2. CoVe is the second layer.
-    with_words : `bool`, optional (default = `False`)
-        Whether the word vectors are concatenated before CoVe, as in the authors' task models.
+    with_words : `bool`
+        Whether to put the word vectors before CoVe, as the authors' task models do.
     serialization_dir : `Optional[str]`
-        Given by AllenNLP: the folder into which it has unpacked an archive.
+        Set by AllenNLP: the folder into which it has unpacked an archive.
     """
 
     def __init__(
@@ -73,12 +73,12 @@ class CoveTokenEmbedder(TokenEmbedder):
     @overrides(check_signature=False)
     def forward(self, tokens: torch.Tensor) -> torch.Tensor:
         """
-        From word ids, shape `(batch_size, ..., num_tokens)`, 0 at padding, which is at the end, to
-        shape `(batch_size, ..., num_tokens, output_dim)`, zero at padding.
+        Maps ids `(…, num_tokens)` to `(…, num_tokens, output_dim)`; both are 0 at padding,
+        which is at the end.
         """
         # Shape: (num_sentences, num_tokens)
         ids = tokens.flatten(end_dim=-2)
-        # PyTorch's LSTM would also store its states in bfloat16.
+        # Under autocast, PyTorch's LSTM would store its states in bfloat16 too.
         with torch.no_grad(), torch.autocast(ids.device.type, enabled=False):
             words = self.word_vectors(ids)
             vectors = self.cove_encoder(words, ids != 0)[self.layer - 1]
@@ -89,11 +89,11 @@ class CoveTokenEmbedder(TokenEmbedder):
 
 def _encoder(weight_file: str, serialization_dir: Optional[str], input_dim: int) -> CoveEncoder:
     """
-    The encoder of the file or, if AllenNLP is about to load a trained model (see `stored_state`),
-    an empty one as wide as the model's, because the file may have changed since.
+    Reads the encoder. If AllenNLP is about to load a trained model (see `stored_state`), makes an
+    empty one as wide as the model's instead, because the file may have changed since.
     """
     for name, value in (stored_state(serialization_dir, weight_file) or {}).items():
         if name.endswith(_BIASES):
-            # Of four gates.
+            # The bias has four gates.
             return CoveEncoder(input_dim, len(value) // 4)
     return read_cove_encoder(weight_file)

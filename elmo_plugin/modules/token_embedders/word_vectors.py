@@ -18,42 +18,34 @@ logger = logging.getLogger(__name__)
 @TokenEmbedder.register("elmo-word-vectors")
 class WordVectors(TokenEmbedder):
     """
-    Word vectors, pretrained or not, with further pretrained vectors for words that are not in the
-    training data.
+    Word vectors, pretrained or random, with extra pretrained vectors for words that the training
+    data lacks.
 
-    A pretrained file is read once. Its vectors of words of the vocabulary are trained, unless
-    `trainable` is false. Those of the first `num_extra_words` other words, the most frequent ones
-    in the files of GloVe, are not trained; these words are added to the vocabulary, and the vectors
-    are part of an archive, so that prediction uses them. Words of the vocabulary that the file
-    lacks get random vectors with the mean and the standard deviation of those that it contains, or
-    zeros. If the vocabulary of a trained model is extended, the vectors of its new words are not
-    trained either.
+    - Vectors of vocabulary words are trained, unless `trainable` is false. Those that the file
+      lacks start as zeros, or at random with the mean and the standard deviation of the vectors
+      found.
+    - The first `num_extra_words` other words of the file (in GloVe's the most frequent) join the
+      vocabulary. Their vectors are not trained, but are in the archive, so that prediction uses
+      them.
+    - Words that later extend the vocabulary of a trained model get untrained vectors.
 
-    The first embedder of a namespace adds the words of its file, if it has one; further embedders
-    of the same namespace add none, and must be of this class too.
+    The first embedder of a namespace adds the extra words. Further ones add none, and must be of
+    this class too. Extra vectors do not slow down the optimizer: with AllenNLP's `Embedding` and
+    `min_pretrained_embeddings`, 100,000 of them make a step of Adam take 7 times as long.
 
-    With AllenNLP's `Embedding` and a vocabulary with `min_pretrained_embeddings`, the optimizer
-    would process the further words too: with 100,000 of them, a step of Adam takes 7 times as long.
+    Raises a `ConfigurationError` if the file does not exist or contains no word of the vocabulary,
+    and a `ValueError` that names the line if a line is not a word and a vector of this width.
 
     # Parameters
 
-    pretrained_file : `Optional[str]`, optional (default = `None`)
-        Vectors in the format of GloVe, one word and its numbers per line: text, gzip or zip, path
-        or URL; a file within a larger zip is `(archive.zip)#file.txt`. A first line with the number
-        of words and the width is skipped. Default: all vectors are initialised at random and
-        trained.
-    num_extra_words : `int`, optional (default = `100000`)
-        How many further words are added at most. Each takes `4 * embedding_dim` bytes of memory and
-        of the archive.
-    zero_unknown : `bool`, optional (default = `False`)
+    pretrained_file : `Optional[str]`
+        Vectors in GloVe's format, one word and its numbers per line: text, gzip or zip; path or
+        URL. A file within a larger zip is `(archive.zip)#file.txt`. A first line with the number of
+        words and the width is skipped. Without a file, all vectors start at random.
+    num_extra_words : `int`
+        Maximum number of extra words. Each takes `4 * embedding_dim` bytes of memory and archive.
+    zero_unknown : `bool`
         Whether words that the file lacks get zeros, as the encoder of CoVe expects.
-
-    # Raises
-
-    `ConfigurationError`
-        If the file does not exist or contains no word of the vocabulary.
-    `ValueError`
-        If a line is not a word and a vector of this width; names the line.
     """
 
     def __init__(
@@ -90,7 +82,7 @@ class WordVectors(TokenEmbedder):
             vocab.add_token_to_namespace(str(len(words)), vocab_namespace + NUM_TRAINED)
         weight[0] = 0.0
         self.weight = torch.nn.Parameter(weight, requires_grad=trainable)
-        # A parameter, so that it is in the state dict, but not one of the optimizer.
+        # A parameter, to be in the state dict, but without gradients, to stay out of the optimizer.
         self.extra = torch.nn.Parameter(torch.empty(0, embedding_dim), requires_grad=False)
         self._add_rows(vocab.get_index_to_token_vocabulary(vocab_namespace), vectors)
         logger.info("%d words outside of the training data have vectors.", len(self.extra))
@@ -101,10 +93,7 @@ class WordVectors(TokenEmbedder):
 
     @overrides(check_signature=False)
     def forward(self, tokens: torch.Tensor) -> torch.Tensor:
-        """
-        From word ids, shape `(batch_size, num_tokens)`, 0 at padding, to shape `(batch_size,
-        num_tokens, embedding_dim)`, zero at padding.
-        """
+        """Maps word ids `(batch_size, num_tokens)` to `(…, embedding_dim)`, both 0 at padding."""
         is_extra = tokens >= len(self.weight)
         vectors = embedding(tokens.masked_fill(is_extra, 0), self.weight, padding_idx=0)
         if not is_extra.any():
@@ -119,10 +108,10 @@ class WordVectors(TokenEmbedder):
         model_path: Optional[str] = None,
     ) -> None:
         """
-        Adds untrained vectors for words that were added to the vocabulary, for
-        `allennlp evaluate --extend-vocab`: from `extension_pretrained_file`, or the unknown word's
-        without it and for words that it lacks. `model_path` is the embedder's name in the log.
-        Raises what the constructor raises.
+        Adds untrained vectors for new words, for `allennlp evaluate --extend-vocab`. Words that
+        `extension_pretrained_file` lacks get the unknown word's vector. `model_path` is the
+        embedder's name in the log. Raises the constructor's errors for a missing file and a wrong
+        line.
         """
         names = extended_vocab.get_index_to_token_vocabulary(vocab_namespace or self._namespace)
         num_known = len(self.weight) + len(self.extra)
@@ -146,14 +135,13 @@ class WordVectors(TokenEmbedder):
 
 
 def _num_trained(vocab: Vocabulary, namespace: str) -> Optional[int]:
-    """Number of rows of `weight`; `None` before the first embedder of the namespace was built."""
+    """Number of rows of `weight`, or `None` if no embedder of the namespace has been built."""
     if namespace + NUM_TRAINED not in vocab.get_namespaces():
         return None
     return int(vocab.get_token_from_index(0, namespace + NUM_TRAINED))
 
 
 def _lines(path: str) -> Iterator[Tuple[str, str]]:
-    """`vector_lines` with a progress bar."""
     try:
         yield from Tqdm.tqdm(vector_lines(path), desc="word vectors")
     except FileNotFoundError as error:

@@ -1,4 +1,4 @@
-"""Kernels for GPUs, which Triton compiles, and whether they can run."""
+"""Kernels for GPUs, which Triton compiles."""
 
 import logging
 import os
@@ -17,14 +17,14 @@ logger = logging.getLogger(__name__)
 @lru_cache(maxsize=None)
 def has_triton(device: torch.device) -> bool:
     """
-    True if Triton can compile kernels for this device, and the environment variable
-    `ELMO_COMPILED_KERNELS` is not `0`. Triton comes with PyTorch for CUDA, and needs a C compiler
-    and Python's headers. Nobody has tried the kernels on a GPU of AMD.
+    True if Triton can compile kernels for this device, and `ELMO_COMPILED_KERNELS` is not `0`.
+    Triton comes with PyTorch for CUDA, and needs a C compiler and Python's headers. False for AMD's
+    GPUs, on which nobody has tried the kernels.
     """
     if os.environ.get(SWITCH) == "0" or find_spec("triton") is None or torch.version.hip:
         return False
     try:
-        # Old GPUs lack the type.
+        # Old GPUs lack bfloat16.
         values = torch.zeros(1, dtype=torch.bfloat16, device=device)
         with torch.cuda.device_of(values):
             kernels("softmax_rows").add_one[(1,)](values)
@@ -36,5 +36,5 @@ def has_triton(device: torch.device) -> bool:
 
 
 def kernels(name: str) -> ModuleType:
-    """A module of this folder; it needs Triton, which an installation without a GPU may lack."""
+    """A module of this folder. It imports Triton, which an installation without a GPU may lack."""
     return import_module(f"{__name__}.{name}")

@@ -1,10 +1,10 @@
 """
-Maxima over positions of a convolution over the characters of words, and their gradients, on a GPU,
-as Triton kernels; `character_convolution.cpp` is the same on a CPU.
+Triton kernels for convolutions over the characters of words: each filter's maximum over positions,
+and its gradient. `character_convolution.cpp` is the same on a CPU.
 
-`ids` is `(num_words, longest)`, `products` `(num_characters, WIDTH, num_filters)`; `maxima` and
+`ids` is `(num_words, longest)`, `products` `(num_characters, WIDTH, num_filters)`. `maxima` and
 `argmax` are columns of matrices with `total` columns. Each program computes `BLOCK` filters of one
-word. Arithmetic is in float32.
+word, in float32.
 """
 
 import triton
@@ -16,10 +16,7 @@ def character_maxima(
     ids, lengths, products, maxima, argmax, longest, num_characters, num_filters, total,
     WIDTH: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """
-    The maximum of each filter and its position. `lengths` are the ids of each word before padding;
-    of the windows that contain only padding, one is computed. A wrong id gives NaN.
-    """
+    """Stores each filter's maximum and its position; `lengths` counts ids before padding."""
     word = tl.program_id(0).to(tl.int64)
     unit = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     mask = unit < num_filters
@@ -47,17 +44,14 @@ def character_maxima_gradient(
     ids, argmax, d_maxima, d_products, scale, longest, num_characters, num_filters, total,
     WIDTH: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """
-    Adds the gradients times `scale` to `d_products`, as integers: programs add in any order, and
-    only sums of integers do not depend on it.
-    """
+    """Adds gradients times `scale` to `d_products`, as integers: their sums need no fixed order."""
     word = tl.program_id(0).to(tl.int64)
     unit = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     mask = unit < num_filters
     place = word * total + unit
     d = tl.load(d_maxima + place, mask=mask, other=0.0).to(tl.float64) * tl.load(scale)
     position = tl.load(argmax + place, mask=mask, other=0)
-    # Half of them are zero, behind a ReLU.
+    # Behind a ReLU half of the gradients are zero.
     mask = mask & (d != 0.0)
     for k in tl.static_range(WIDTH):
         character = tl.load(ids + word * longest + position + k, mask=mask, other=0)

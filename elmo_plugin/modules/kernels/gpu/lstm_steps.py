@@ -1,13 +1,15 @@
 """
-The steps of an LSTM layer on a GPU, between their matrix products, as Triton kernels.
+Triton kernels for the steps of an LSTM layer, between their matrix products.
 
 A kernel reads from device memory which step it computes, so that one CUDA graph of its launches
-serves sentences of any number and length. `schedule` has a row of numbers for each step: the first
-packed token and the number of sentences; in the backward pass also the first packed token of the
-step before (-1 at the first step) and the number of sentences of the step after (0 at the last
-step). `counter` is the first step of the graph, and `offset` the place of the launch in it.
-`addresses` are those of tensors that are new in each call. Each program computes `BLOCK` units of
-one sentence; a sentence that has ended does not change. Arithmetic is in float32.
+serves sentences of all lengths. Each program computes `BLOCK` units of one sentence, in float32. A
+sentence that has ended does not change.
+
+- `schedule` has a row for each step: the first packed token and the number of sentences. In the
+  backward pass there follow the first packed token of the step before (-1 at the first step) and
+  the number of sentences of the step after (0 at the last step).
+- `counter` is the first step of the graph, `offset` the place of the launch in it.
+- `addresses` are the addresses of tensors that are new in each call.
 """
 
 import triton
@@ -53,11 +55,11 @@ def forward_cell(
     KEEPS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """
-    `addresses`: products with the inputs, `(num_packed, 4 * dim)`; if `KEEPS`, also what the
-    backward pass needs: gates before their activation functions, `(num_packed, 4 * dim)`, cell
-    states and outputs of the cell, `(num_packed, dim)`. Of each sentence: `recurrent`,
-    `(num_rows, 4 * dim)`, products with the hidden state; `cell_state` and `output`,
-    `(num_rows, dim)`, replaced by the new ones.
+    Computes the cell: replaces `cell_state` and `output`, both `(num_rows, dim)`. Reads the
+    products with the inputs, `addresses[0]`, `(num_packed, 4 * dim)`, and with the hidden state,
+    `recurrent`, `(num_rows, 4 * dim)`. If `KEEPS`, fills `addresses[2:]` for the backward pass:
+    pre-activation gates, `(num_packed, 4 * dim)`, cell states and outputs of the cell, both
+    `(num_packed, dim)`.
     """
     step = schedule + 2 * (tl.load(counter) + offset)
     row = tl.program_id(0).to(tl.int64)
@@ -92,8 +94,8 @@ def forward_hidden(
     addresses, schedule, counter, offset, projected, hidden, clip, dim, BLOCK: tl.constexpr
 ):
     """
-    Clips the output of the projection, `projected`, into `hidden`, both `(num_rows, dim)`, and
-    into the result of the layer, the second of `addresses`, `(num_packed, dim)`.
+    Clips the projection's output, `projected`, into `hidden`, both `(num_rows, dim)`, and into the
+    layer's result, `addresses[1]`, `(num_packed, dim)`.
     """
     step = schedule + 2 * (tl.load(counter) + offset)
     row = tl.program_id(0).to(tl.int64)
@@ -112,11 +114,11 @@ def backward_hidden(
     PROJECTS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """
-    The gradient of the projection's output, `d_projected`, `(num_rows, dim)`, from that of the
-    hidden state: of `through_recurrent`, `(num_rows, dim)`, from the step after, or of the final
-    state in a sentence's last step. `addresses`: the gradients of the results, `(num_packed, dim)`;
-    those of the final hidden state, `(num_rows, dim)`; the results, and if `PROJECTS` the gradients
-    of the projections, `(num_packed, dim)`.
+    Fills `d_projected`, `(num_rows, dim)`: the gradient of the result, `addresses[0]`, plus the
+    hidden state's. The latter is `through_recurrent` from the step after, or `addresses[1]` in a
+    sentence's last step, both `(num_rows, dim)`. If `PROJECTS`, the sum is zero where the result,
+    `addresses[2]`, was clipped, and is kept in `addresses[3]`. Other addresses are
+    `(num_packed, dim)`.
     """
     step = schedule + 4 * (tl.load(counter) + offset)
     row = tl.program_id(0).to(tl.int64)
@@ -143,11 +145,11 @@ def backward_cell(
     BLOCK: tl.constexpr,
 ):  # fmt: skip
     """
-    The gradient of the gates, `d_gates`, `(num_rows, 4 * dim)`, from that of the cell's output,
-    `d_output`, and of the cell state, `d_cell_state`, both `(num_rows, dim)`; the latter becomes
-    that of the previous cell state. `addresses`, from the fifth: gates before their activation
-    functions, `(num_packed, 4 * dim)`; cell states, `(num_packed, dim)`; those before the first
-    step, `(num_rows, dim)`; gradients of the gates, `(num_packed, 4 * dim)`.
+    Fills `d_gates`, `(num_rows, 4 * dim)`, from the gradients of the cell's output and state,
+    `d_output` and `d_cell_state`, both `(num_rows, dim)`. Turns `d_cell_state` into the previous
+    cell state's gradient. `addresses[4:]` are pre-activation gates, `(num_packed, 4 * dim)`; cell
+    states, `(num_packed, dim)`; cell states before the first step, `(num_rows, dim)`; and gradients
+    of gates, `(num_packed, 4 * dim)`.
     """
     step = schedule + 4 * (tl.load(counter) + offset)
     row = tl.program_id(0).to(tl.int64)

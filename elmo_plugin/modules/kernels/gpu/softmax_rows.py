@@ -9,9 +9,8 @@ def softmax_rows(
     num_columns, bias, targets, logits, losses, DIFFERENTIATES: tl.constexpr, BLOCK: tl.constexpr
 ):
     """
-    The loss of each row of `logits`, `(num_predictions, num_columns)`, with `bias` added, for the
-    word in `targets`. If `DIFFERENTIATES`, the logits are replaced by the gradient of the loss.
-    Arithmetic is in float32.
+    Stores the loss of each row of `logits`, `(num_predictions, num_columns)`, plus `bias`, for its
+    word in `targets`, in float32. If `DIFFERENTIATES`, the loss's gradient replaces the logits.
     """
     # Products with the number of columns may have more than 32 bits.
     row = tl.program_id(0).to(tl.int64)
