@@ -12,26 +12,25 @@ PACKAGE = Path(__file__).parent.parent / "elmo_plugin"
 FILES = {path: path.read_text(encoding="utf-8").splitlines() for path in PACKAGE.rglob("*.py")}
 # Lines of Python by room. Modules beside the rooms and the small ones count as the top level.
 MOST_LINES = {
-    "analysis": 4_710,
-    "bilm": 4_600,
-    "commands": 2_750,
-    "corpora": 2_090,
-    "elmo": 2_530,
-    "integrations": 990,
-    "modules": 4_310,
-    "serve": 950,
-    "tasks": 5_440,
-    "training": 1_320,
-    "top level": 2_910,
+    "analysis": 3_650,
+    "bilm": 3_860,
+    "commands": 2_480,
+    "corpora": 1_550,
+    "elmo": 2_230,
+    "integrations": 830,
+    "modules": 3_490,
+    "serve": 790,
+    "tasks": 4_540,
+    "training": 1_130,
+    "top level": 2_430,
 }
-MOST_RAISES = 431
+MOST_RAISES = 307
 # Modules of at most 30 lines: each is one more file to open.
-MOST_SMALL_FILES = 50
+MOST_SMALL_FILES = 36
 
 
 def room_of(path: Path) -> str:
     room = path.relative_to(PACKAGE).parts[0]
-    room = "tasks" if room == "metrics" else room
     return room if room in MOST_LINES else "top level"
 
 
