@@ -60,7 +60,8 @@ def stored_layer_weights(model: TrainedModel) -> List[LayerWeights]:
 
 def _of_mix(model: TrainedModel, prefix: str, bilm: Dict[str, Any]) -> LayerWeights:
     """`prefix` is the mix's place in the state dict, such as `placement.elmo.mixes.0.`."""
-    values = with_prefix(prefix, model.parameters)
+    # A packed archive has them in float16.
+    values = {name: part.float() for name, part in with_prefix(prefix, model.parameters).items()}
     if _FIXED in values:
         mixed, gamma = values[_FIXED], 1.0
     else:

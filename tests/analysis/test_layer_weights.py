@@ -13,6 +13,7 @@ from elmo_plugin.analysis.layer_weights import LayerWeights, layer_weights, mode
 from elmo_plugin.elmo.placement import Placement
 from elmo_plugin.elmo.scalar_mix import ScalarMix
 from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.resources import shipped
 from tests.elmo.test_archive import config
 
 
@@ -155,3 +156,8 @@ def test_an_epoch_of_training_has_them_in_its_metrics_and_in_tensorboard(tmp_pat
     assert found[best] == [*trained.weights, trained.gamma]
     (events,) = (tmp_path / "run" / "log" / "train").glob("events*")
     assert b"elmo_0_gamma" in events.read_bytes()
+
+
+def test_a_packed_archive_has_its_weights_in_half_precision():
+    (found,) = layer_weights(shipped("pretrained/tasks/ner/model.tar.gz"))
+    assert len(found.weights) == 3 and sum(found.weights) == pytest.approx(1.0, abs=1e-3)
