@@ -60,7 +60,9 @@ def test_a_malformed_corpus_is_one_line_and_its_traceback_is_in_the_log(tmp_path
     done = allennlp("train", EXPERIMENT, *arguments)
     assert done.returncode == 1
     assert "Traceback" not in done.stdout + done.stderr
-    assert done.stderr.splitlines()[-1].startswith(f"error: {corpus}:2:8: expected 2 more )")
+    assert done.stderr.splitlines()[-1].startswith(
+        f"error: {corpus}:2:8: expected ), found the end of the line"
+    )
     assert "Traceback" in (tmp_path / "out" / "out.log").read_text()
     loud = allennlp("train", EXPERIMENT, "--force", *arguments, ALLENNLP_LOG_LEVEL="ERROR")
     assert "Traceback" in loud.stderr and loud.returncode == 1

@@ -9,7 +9,7 @@ from typing import Callable, Iterable, NamedTuple, Sequence, Tuple
 import numpy
 
 from elmo_plugin.analysis.representations import Representation
-from elmo_plugin.elmo.store.rows import RowFile, Store
+from elmo_plugin.elmo.store.rows import DamagedStore, RowFile, Store
 from elmo_plugin.elmo.token_batches import groups
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.files import expanded
@@ -67,7 +67,11 @@ def compute_features(
     num_layers, dim = len(representation.layers), representation.dim
     files = [_layer_file(number, dim) for number in range(num_layers)]
     start = {"num_sentences": 0, "complete": False}
-    with closing(Store(path, files, {}, start, force=False)) as store:
+    try:
+        store = Store(path, files, {}, start, force=False)
+    except DamagedStore:
+        store = Store(path, files, {}, start, force=False, anew=True)
+    with closing(store):
         done = store.state["num_sentences"]
         on_progress(done)
         if not store.state["complete"]:

@@ -29,19 +29,25 @@ def parse_object(text: str, location: str, example: str = "") -> Dict[str, Any]:
     The object that a text holds. Raises `ValueError`, with `location` and a correct `example`, if
     it is not one JSON object, or a string contains half of a surrogate pair, which is not UTF-8.
     """
-    found, reason = None, ""
+    found, shown, reason = None, excerpt(text), "."
     try:
         found = json.loads(text.removeprefix("\ufeff"))
         if "\\ud" in text.lower():
             json.dumps(found, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        half = error.object[error.start].encode("ascii", "backslashreplace").decode()
+        raise ValueError(
+            f"{location}: expected text, found the lone surrogate {half}, which is half of a "
+            "character. Was an emoji cut in two?"
+        ) from error
     except (ValueError, RecursionError) as error:
-        found, reason = None, f" ({error})"
+        found, reason = None, f" ({error}). Was it cut off, or is it in another format?"
+        if "\n" in text:
+            place = getattr(error, "pos", 0)
+            shown = text[max(0, place - 20) : place + 20]
     if not isinstance(found, dict):
         like = f" like {example}" if example else ""
-        raise ValueError(
-            f"{location}: expected a JSON object{like}, found {excerpt(text)!r}{reason}. "
-            "Was it cut off, or is it in another format?"
-        )
+        raise ValueError(f"{location}: expected a JSON object{like}, found {shown!r}{reason}")
     return found
 
 

@@ -156,7 +156,7 @@ def chosen_layers(layers: Union[str, List[int]], num_layers: int) -> List[int]:
     """The numbers of the layers that `layers` names. Raises `ConfigurationError` if it is wrong."""
     known = list(range(num_layers))
     named = {"all": known, "last": known[-1:]}
-    numbers = layers if isinstance(layers, list) else named.get(layers, [])
+    numbers = layers if isinstance(layers, list) else named.get(str(layers), [])
     if not numbers or not set(numbers) <= set(known) or len(set(numbers)) != len(numbers):
         raise ConfigurationError(
             'Expected `layers` to be "all", "last", or different numbers from 0 (the token layer) '

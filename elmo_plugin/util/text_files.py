@@ -93,7 +93,13 @@ def numbered_lines(path: Source, *, newline: Optional[str] = None) -> Iterator[T
 
 def _open(path: Source, newline: Optional[str], errors: str) -> TextIO:
     binary: Union[io.BufferedReader, gzip.GzipFile]
-    binary = path if isinstance(path, io.BufferedReader) else open(find_file(path), "rb")
+    if isinstance(path, io.BufferedReader):
+        binary = path
+    else:
+        found = find_file(path)
+        if os.path.isdir(found):
+            raise IsADirectoryError(f"{found} is a folder; expected a text file.")
+        binary = open(found, "rb")
     # Downloaded copies have no suffix, and a pipe can be read only once, so peek.
     if binary.peek(len(_GZIP_MAGIC)).startswith(_GZIP_MAGIC):
         compressed = gzip.GzipFile(fileobj=binary)

@@ -1,4 +1,5 @@
 import json
+import os
 
 import numpy
 import pytest
@@ -59,6 +60,13 @@ def test_what_was_computed_is_used_again(tmp_path):
     assert rows(compute_features(again, TEXTS, tmp_path, done.append))[0] == EXPECTED
     assert again.num_embedded == 0
     assert done == [4]
+
+
+def test_damaged_files_are_computed_again(tmp_path):
+    compute_features(Lengths(), TEXTS, tmp_path)
+    (path,) = tmp_path.glob("*/layer_0.float16")
+    os.truncate(path, 1)
+    assert rows(compute_features(Lengths(), TEXTS, tmp_path))[0] == EXPECTED
 
 
 def test_another_text_other_spans_or_another_representation_are_computed(tmp_path):

@@ -57,7 +57,7 @@ MISTAKES = [
     ("vocabulary wide.txt new", "wide.txt:1: expected UTF-8 text, found the byte order mark"),
     ("neighbours build none new", "No text found"),
     # Outputs.
-    ("embed text.txt junk/new --all", "junk/new cannot be written: /"),
+    ("embed text.txt junk/new --all", "junk/new cannot be written: junk is not a folder"),
     ("embed text.txt junk --all", "junk"),
     ("embed text.txt pipe --all --force", "pipe is a pipe or device; expected the name of a file"),
     ("embed text.txt text.txt --all", "is the input"),

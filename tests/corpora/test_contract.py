@@ -158,7 +158,10 @@ MALFORMED = {
         ('{"a": 1}\n[1]\n', r":2: expected a JSON object, found '\[1\]'"),
         ('{"a": 1}\n{"a": 1\n', """:2: expected a JSON object, found '{"a": 1' .*cut off"""),
         ('{"a": 1}\n{"a": 1} {"b": 2}\n', ":2: expected a JSON object"),
-        ('{"a": ["\\ud83d"]}', r":1: expected a JSON object, .*'\\ud83d'.* surrogates not allowed"),
+        (
+            '{"a": ["\\ud83d"]}',
+            r":1: expected text, found the lone surrogate .ud83d, which is half",
+        ),
         ('{"a": ' + "[" * 200_000, ":1: expected a JSON object"),
     ],
     "snli": [
@@ -215,7 +218,7 @@ MALFORMED = {
         ),
         (squad_file(question=""), f"{Q2}expected \"question\" with some text, found ''"),
         (squad_file(question=None), f'{Q2}expected "question" with a string, .*found {{"id"'),
-        (squad_file(question="Who\ud83d?"), ": expected a JSON object .*surrogates not allowed"),
+        (squad_file(question="Who\ud83d?"), ": expected text, found the lone surrogate"),
         (squad_file(answers="a café"), f'{Q2}expected "answers" with a list'),
         (squad_file(id=2), '.*, question 2: expected "id" with a string, .*found 2'),
         (squad_file(id="q1"), '.*, question q1: expected a unique "id"'),

@@ -6,7 +6,7 @@ import numpy
 
 from elmo_plugin.bilm import Bilm
 from elmo_plugin.bilm.fingerprint import fingerprint
-from elmo_plugin.elmo.store.rows import RowFile, Store, read_state
+from elmo_plugin.elmo.store.rows import RowFile, Store, check_types, read_state
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.weight_state import WeightState
 
@@ -18,6 +18,13 @@ _CONTEXTS = RowFile("contexts.npy", "<i8", 3, "num_contexts")
 # Columns: number of the line in the text that was indexed, from 1; offset of the sentence's end in
 # the text file, in bytes; number of its last context plus 1; `_key_of` its words.
 _SENTENCES = RowFile("sentences.npy", "<i8", 4, "num_sentences")
+
+
+# What `index.json` has, with values of the same types.
+_TYPES = {
+    **{name: 0 for name in ("dim", "num_lines", "num_bytes", "num_contexts", "num_sentences")},
+    **{"layers": [], "complete": True, "bilm_fingerprint": "", "computed_in": ""},
+}
 
 
 class IndexWriter(Store):
@@ -85,7 +92,7 @@ class ContextIndex:
         known, weights = (bilm, bilm.weights_version), list(bilm.parameters())
         if self._checked and self._checked[0] == known and self._checked[1].is_current(weights):
             return
-        if any(self.settings[name] != value for name, value in bilm_settings(bilm).items()):
+        if any(self.settings.get(name) != value for name, value in bilm_settings(bilm).items()):
             raise ConfigurationError(
                 f"{self.folder} was built with another biLM, computed in "
                 f"{self.settings['computed_in']}. Name its options, its weights and its type "
@@ -158,6 +165,9 @@ def _read_settings(folder: Path) -> Dict[str, Any]:
             f"{folder} has the format {version} of another version of elmo_plugin, expected "
             f"{FORMAT_VERSION}. Build it again."
         )
+    check_types(path, settings, _TYPES)
+    for layer in settings["layers"]:
+        check_types(path, {"layers": layer}, {"layers": 0})
     if not settings["complete"]:
         raise ConfigurationError(
             f"{folder} is not finished: {settings['num_lines']} lines are done. Run the command "

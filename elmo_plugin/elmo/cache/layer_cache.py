@@ -2,9 +2,11 @@ import hashlib
 import logging
 import os
 import shutil
+import struct
+import zlib
 from multiprocessing.util import Finalize
 from pathlib import Path
-from typing import Dict, Iterable, Iterator, List, Optional, Tuple
+from typing import Dict, Iterable, Iterator, List, Optional, Tuple, Union
 
 import numpy
 
@@ -23,16 +25,16 @@ logger = logging.getLogger(__name__)
 
 # Must change with the layout or the computation of entries.
 _FORMAT = "elmo_plugin layers 2"
-# Unused bytes at the beginning of an entry. The layers follow, row by row.
-_HEADER = bytes(8)
+# Checksum and number of rows of an entry. The layers follow, row by row.
+_HEADER = struct.Struct("<II")
 # Entries are written in groups of this size.
 _MAX_PENDING_BYTES = 16 * 2**20
 # Free space to leave on the disk for checkpoints, or a tenth of a smaller disk.
 _MIN_FREE_BYTES = 20 * 2**30
 # Address space, neither RAM nor disk; the maximum size of the file.
 _MAP_SIZE = 2**40
-# Pages at the end of the file that LMDB may count without having written them.
-_MAX_UNUSED_BYTES = 2**14
+# Pages at the end of the file that LMDB counts although a failed commit did not write them.
+_MAX_UNUSED_BYTES = 2**20
 
 _Entries = Iterator[Tuple[bytes, numpy.ndarray]]
 
@@ -46,10 +48,10 @@ class LayerCache:
 
     The store is an LMDB file. Any number of processes can read it while one writes. A kill or a
     power cut cannot damage it, because a commit is either complete or absent. Entries are collected
-    in memory and written in groups of 16 MB. If the store cannot be read or written, it logs a
-    warning, and layers are computed as without a cache. It stops growing when 20 GB of the disk, or
-    a tenth of a smaller disk, are left. LMDB's locks do not work on network file systems, nor
-    between containers that share a folder but not their process numbers.
+    in memory and written in groups of 16 MB. A damaged entry counts as missing. If the store cannot
+    be read or written, it logs a warning, and layers are computed as without a cache. It stops
+    growing when 20 GB of the disk, or a tenth of a smaller disk, are left. LMDB's locks do not work
+    on network file systems, nor between containers that share a folder but not their process ids.
     """
 
     _opened: Dict[Path, "LayerCache"] = {}
@@ -75,6 +77,11 @@ class LayerCache:
         if needed > found + _MAX_UNUSED_BYTES:
             # The system would kill a process that reads what is missing.
             raise OSError(f"expected {needed:,} bytes in data.mdb, found {found:,}")
+        if needed > found and self._writable:
+            # Never shortens the file, whatever another process writes at the same time.
+            with open(data, "r+b") as file:
+                os.posix_fallocate(file.fileno(), 0, needed)
+        self._found_damage = False
         self._pending: Dict[bytes, numpy.ndarray] = {}
         self._pending_bytes = 0
         # The entries that the last two calls of `prefetch` read.
@@ -155,7 +162,9 @@ class LayerCache:
                 self._check_free_space()
                 with self._environment.begin(write=True) as transaction:
                     for key, layers in self._pending.items():
-                        transaction.put(key, _HEADER + layers.tobytes())
+                        payload = layers.tobytes()
+                        header = _HEADER.pack(_checksum(key, payload), len(layers))
+                        transaction.put(key, header + payload)
         except (OSError, lmdb.Error) as error:
             self._writable = False
             logger.warning(
@@ -192,9 +201,10 @@ class LayerCache:
         try:
             with self._environment.begin(buffers=True) as transaction:
                 for key in keys:
-                    if entry := transaction.get(key):
-                        layers = numpy.frombuffer(entry, numpy.float16, offset=len(_HEADER))
-                        yield key, layers.reshape(-1, self.width)
+                    entry = transaction.get(key)
+                    layers = None if entry is None else self._decoded(key, entry)
+                    if layers is not None:
+                        yield key, layers
         except lmdb.Error as error:
             self._disable()
             logger.warning(
@@ -205,6 +215,21 @@ class LayerCache:
     def _disable(self) -> None:
         self._readable = self._writable = False
         self._pending, self._pending_bytes, self._prefetched = {}, 0, ()
+
+    def _decoded(self, key: bytes, entry: memoryview) -> Optional[numpy.ndarray]:
+        """The layers; `None`, after a warning, if the entry is damaged."""
+        if len(entry) >= _HEADER.size:
+            checksum, num_rows = _HEADER.unpack_from(entry)
+            payload = entry[_HEADER.size :]
+            if len(payload) == num_rows * self.width * 2 and checksum == _checksum(key, payload):
+                return numpy.frombuffer(payload, numpy.float16).reshape(num_rows, self.width)
+        if not self._found_damage:
+            logger.warning(
+                f"ELMo's cache {self.path} contains a damaged entry, which is computed and written "
+                "again. If the disk is failing, delete the folder."
+            )
+        self._found_damage = True
+        return None
 
     def _check_free_space(self) -> None:
         disk = shutil.disk_usage(self.path)
@@ -222,6 +247,11 @@ class LayerCache:
     def _size(self) -> str:
         num_entries = self._environment.stat()["entries"]
         return f"{num_entries:,} sentences, {self._num_bytes() / 2**20:,.0f} MB on disk"
+
+
+def _checksum(key: bytes, payload: Union[bytes, memoryview]) -> int:
+    # The key is included: an entry must not be taken for another sentence's.
+    return zlib.crc32(payload, zlib.crc32(key))
 
 
 def bilm_key(bilm: Bilm) -> str:

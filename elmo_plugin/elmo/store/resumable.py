@@ -38,6 +38,9 @@ class ResumableFile(Store):
         self._publish()
         return result
 
+    def _is_begun(self) -> bool:
+        return super()._is_begun() or self._whole.exists()
+
     def _open(self, settings: Dict[str, Any], force: bool, anew: bool) -> None:
         if self._whole.exists():
             # A process was killed just before its end.

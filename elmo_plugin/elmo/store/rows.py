@@ -31,11 +31,20 @@ class RowFile(NamedTuple):
         shape = (state[self.counter], self.width)
         if not shape[0]:
             return numpy.zeros(shape, self.dtype)
+        path = folder / self.name
         try:
             # Copy on write, since torch warns of read-only arrays. Nothing is written.
-            return numpy.memmap(folder / self.name, self.dtype, "c", self._header_bytes, shape)
+            if not self._header_bytes:
+                return numpy.memmap(path, self.dtype, "c", 0, shape)
+            # The file may have more rows, which a killed process did not commit.
+            rows = numpy.load(path, mmap_mode="c")[: shape[0]]
+            if (rows.dtype.str, rows.shape) != (self.dtype, shape):
+                raise ValueError
         except (OSError, ValueError) as error:
-            raise damaged(folder, f"{self.name} is missing or too short") from error
+            raise damaged(
+                folder, f"{self.name} is missing or too short, or has other rows"
+            ) from error
+        return rows
 
     def open(self, folder: Path, num_rows: int) -> BinaryIO:
         """Opens the file to append after `num_rows` rows. What follows them is cut off."""
@@ -107,6 +116,9 @@ class Store:
         self.state = dict(self._start)
         self._stack = ExitStack()
         self._opened: Dict[str, BinaryIO] = {}
+        if folder.is_dir() and not self._is_begun():
+            # Before a lock is written into the folder of something else.
+            self._check_empty()
         self._lock = lock_folder(folder)
         try:
             self._open(settings, force, anew)
@@ -162,7 +174,7 @@ class Store:
 
     def _open(self, settings: Dict[str, Any], force: bool, anew: bool) -> None:
         path = self.folder / self.state_file
-        if not path.exists():
+        if not self._is_begun():
             self._check_empty()
             anew = True
         if not anew:
@@ -178,10 +190,14 @@ class Store:
             # First, so that an earlier state never counts the rows that follow.
             write_json(path, self.state)
         else:
+            check_types(self.folder / self.state_file, found, self._start)
             self.state = {**self.state, **found}
         for name, file in self._files.items():
             opened = file.open(self.folder, self.state[file.counter])
             self._opened[name] = self._stack.enter_context(opened)
+
+    def _is_begun(self) -> bool:
+        return (self.folder / self.state_file).exists()
 
     def _check_empty(self) -> None:
         for name in sorted(os.listdir(self.folder)):
@@ -202,6 +218,14 @@ def read_state(path: Path) -> Dict[str, Any]:
         raise damaged(path.parent, f"{path.name} cannot be read") from error
 
 
+def check_types(path: Path, found: Dict[str, Any], like: Dict[str, Any]) -> None:
+    """Raises `ConfigurationError` unless a state has values of the types of `like`."""
+    for name, value in like.items():
+        given = found.get(name)
+        if type(given) is not type(value) or isinstance(given, int) and given < 0:
+            raise damaged(path.parent, f"{name!r} in {path.name} is missing or of another type")
+
+
 def settings_difference(found: Dict[str, Any], expected: Dict[str, Any]) -> str:
     """Describes the settings that differ from earlier work; empty if none do."""
     return "; ".join(
@@ -212,8 +236,11 @@ def settings_difference(found: Dict[str, Any], expected: Dict[str, Any]) -> str:
     )
 
 
-def damaged(folder: Path, reason: str) -> ConfigurationError:
-    """The error for files in a state that a killed process cannot have left."""
-    return ConfigurationError(
+class DamagedStore(ConfigurationError):
+    """Files are in a state that a killed process cannot have left."""
+
+
+def damaged(folder: Path, reason: str) -> DamagedStore:
+    return DamagedStore(
         f"{folder} is damaged: {reason}. Delete it and run the command that wrote it again."
     )

@@ -7,6 +7,7 @@ import random
 import resource
 import shutil
 import signal
+import zlib
 from collections import namedtuple
 from pathlib import Path
 
@@ -216,7 +217,7 @@ def _read_what_is_left(path):
     assert not cache._writable or right_entries(cache, range(200)) == 200
 
 
-@pytest.mark.parametrize("share", [0.0, 0.5, 0.99])
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.9, 0.99])
 def test_a_file_cut_short_is_never_taken_for_layers(path, share):
     assert exit_code(_write, path, range(200)) == 0
     size = os.path.getsize(path / "data.mdb")
@@ -225,12 +226,43 @@ def test_a_file_cut_short_is_never_taken_for_layers(path, share):
     assert exit_code(_read_what_is_left, path) == 0
 
 
+def test_an_entry_under_another_key_is_not_taken(path, reopen):
+    cache = reopen()
+    fill(cache, range(2))
+    cache.flush()
+    cache._environment.close()
+    with lmdb.open(str(path)) as store, store.begin(write=True) as transaction:
+        transaction.put(entry(0)[0], transaction.get(entry(1)[0]))
+    assert right_entries(reopen(), range(2)) == 1
+
+
 def test_entries_of_an_earlier_version_are_used(path, reopen):
     key, layers = entry(0)
+    payload = layers.tobytes()
+    header = zlib.crc32(payload, zlib.crc32(key)).to_bytes(4, "little")
     with lmdb.open(str(path)) as store, store.begin(write=True) as transaction:
-        # Which began with a checksum and the number of rows.
-        transaction.put(key, b"crc4" + len(layers).to_bytes(4, "little") + layers.tobytes())
+        transaction.put(key, header + len(layers).to_bytes(4, "little") + payload)
     assert right_entries(reopen(), [0]) == 1
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_flipped_bytes_are_never_taken_for_layers(path, reopen, caplog, seed):
+    cache = reopen()
+    fill(cache, range(200))
+    cache.flush()
+    cache._environment.close()
+    generator = random.Random(seed)
+    content = bytearray((path / "data.mdb").read_bytes())
+    for _ in range(200):
+        content[generator.randrange(8192, len(content))] ^= 1 << generator.randrange(8)
+    (path / "data.mdb").write_bytes(content)
+    cache = reopen()
+    found = right_entries(cache, range(200))
+    assert found < 200 and any("damaged" in message for message in caplog.messages)
+    if cache._writable:
+        fill(cache, range(200))
+        cache.flush()
+        assert not cache._writable or right_entries(cache, range(200)) == 200
 
 
 def test_a_full_disk_stops_writing_with_one_warning(reopen, monkeypatch, caplog):

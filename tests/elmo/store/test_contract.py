@@ -241,10 +241,12 @@ def test_other_files_are_neither_replaced_nor_continued(use, path):
     folder.mkdir(parents=True)
     # Of an earlier version.
     (folder / "000000000001.part").write_text("part")
+    (folder / "lock").write_text("not ours")
     for force in (False, True):
         with pytest.raises(ConfigurationError, match=r"holds other files \(0{11}1.part\)"):
             write(use, path, force=force)
-    assert os.listdir(folder) == ["000000000001.part"]
+    assert sorted(os.listdir(folder)) == ["000000000001.part", "lock"]
+    assert (folder / "lock").read_text() == "not ours"
 
 
 def test_a_folder_that_cannot_be_created_is_named(use, path):
