@@ -42,7 +42,7 @@ def parse_object(text: str, location: str, example: str = "") -> Dict[str, Any]:
         ) from error
     except (ValueError, RecursionError) as error:
         found, reason = None, f" ({error}). Was it cut off, or is it in another format?"
-        if "\n" in text:
+        if "\n" in text.strip():
             place = getattr(error, "pos", 0)
             shown = text[max(0, place - 20) : place + 20]
     if not isinstance(found, dict):
