@@ -207,6 +207,16 @@ def test_only_the_same_settings_continue_unless_forced(use, path, tmp_path):
     assert content(path.parent) == content(tmp_path / "alone")
 
 
+def test_rows_after_the_last_commit_are_cut_off(use, path, tmp_path):
+    write(use, path, stop=3)
+    with open(rows_of(use, path), "ab") as rows:
+        # By a process that was killed before its next commit.
+        rows.write(b"x" * 1000)
+    write(use, path)
+    write(use, tmp_path / "alone" / use.name)
+    assert content(path.parent) == content(tmp_path / "alone")
+
+
 def test_rows_that_were_lost_are_damage(use, path):
     write(use, path, stop=3)
     rows = rows_of(use, path)
