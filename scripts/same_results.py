@@ -20,6 +20,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Tuple
@@ -152,6 +153,21 @@ def differences(old: Any, new: Any, where: str) -> Iterator[Tuple[str, float]]:
         yield where, math.inf
 
 
+@contextmanager
+def checked_out(commit: str) -> Iterator[Path]:
+    """A work tree of a commit, in a temporary folder of its own."""
+    git = ["git", "-C", str(Path(__file__).parent), "worktree"]
+    with tempfile.TemporaryDirectory() as folder:
+        tree = Path(folder, "tree")
+        subprocess.run([*git, "add", "--quiet", "--detach", tree, commit], check=True)
+        try:
+            # Its entry points, which may differ from those installed.
+            subprocess.run([sys.executable, "setup.py", "-q", "egg_info"], cwd=tree, check=True)
+            yield tree
+        finally:
+            subprocess.run([*git, "remove", "--force", tree], check=True)
+
+
 def run(tree: Path, path: Path) -> Dict[str, Any]:
     print(f"same_results: running {tree}", flush=True)
     environment = {**os.environ, "PYTHONPATH": str(tree), "OMP_NUM_THREADS": "1", "ELMO_CACHE": ""}
@@ -173,17 +189,9 @@ def main() -> None:
     if args.record:
         return record(args.record)
     here = Path(__file__).resolve().parents[1]
-    with tempfile.TemporaryDirectory() as folder:
-        tree = Path(folder, "tree")
-        git = ["git", "-C", str(here), "worktree"]
-        subprocess.run([*git, "add", "--quiet", "--detach", tree, args.commit], check=True)
-        # Its entry points, which may differ from those installed.
-        subprocess.run([sys.executable, "setup.py", "-q", "egg_info"], cwd=tree, check=True)
-        try:
-            old = run(tree, Path(folder, "old.json"))
-        finally:
-            subprocess.run([*git, "remove", "--force", tree], check=True)
-        new = run(here, Path(folder, "new.json"))
+    with checked_out(args.commit) as tree:
+        old = run(tree, tree.with_name("old.json"))
+        new = run(here, tree.with_name("new.json"))
     failed = False
     for part in sorted({*old, *new}):
         found = list(differences(old.get(part), new.get(part), part))

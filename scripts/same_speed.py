@@ -21,6 +21,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Callable, Dict, List
 
+from same_results import checked_out
+
 TEXT = "fixtures/corpora/lm/large/heldout.txt"
 Operation = Callable[[], Any]
 
@@ -173,15 +175,10 @@ def main() -> None:
     if args.serve:
         return serve_operations()
     here = Path(__file__).resolve().parents[1]
-    with tempfile.TemporaryDirectory() as folder:
-        tree = Path(folder, "tree")
-        git = ["git", "-C", str(here), "worktree"]
-        subprocess.run([*git, "add", "--quiet", "--detach", tree, args.commit], check=True)
-        # Its entry points, which may differ from those installed.
-        subprocess.run([sys.executable, "setup.py", "-q", "egg_info"], cwd=tree, check=True)
+    with checked_out(args.commit) as tree:
+        logs = [tree.with_name(name) for name in ("old.log", "new.log")]
+        versions = [start(*pair) for pair in zip((tree, here), logs)]
         try:
-            logs = [Path(folder, name) for name in ("old.log", "new.log")]
-            versions = [start(*pair) for pair in zip((tree, here), logs)]
             print("| operation | before, ms | after, ms | ratio |\n| --- | ---: | ---: | ---: |")
             for name in OPERATIONS:
                 if args.only in name:
@@ -194,7 +191,6 @@ def main() -> None:
         finally:
             for version in versions:
                 version.kill()
-            subprocess.run([*git, "remove", "--force", tree], check=True)
 
 
 if __name__ == "__main__":
