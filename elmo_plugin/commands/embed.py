@@ -166,7 +166,7 @@ def _embed(args: Options) -> str:
         num_bytes = vector_bytes(bilm, num_tokens, options)
         _say_size(num_bytes)
         # Twice, because OUTPUT is written from the unfinished files at the end.
-        check_space(args.output_file, 2 * num_bytes)
+        check_space([args.output_file], 2 * num_bytes)
     with progress("sentences", total) as advance:
         output, workers = args.output_file, args.num_workers
         summary = dump_embeddings(bilm, text, output, options, args.force, advance, workers)
@@ -186,7 +186,7 @@ def _embed_folder(args: Options) -> str:
             if (args.force or not output.exists()) and (counted := _count(text, output, options)):
                 sizes.append(vector_bytes(bilm, counted[1], options))
     _say_size(sum(sizes))
-    check_space(args.output_file, sum(sizes) + max(sizes), outputs.values())
+    check_space(list(outputs.values()), sum(sizes) + max(sizes))
     if args.ray is None:
         outcomes = dump_shards(bilm, outputs, options, args.force, args.num_workers)
     else:
@@ -217,7 +217,7 @@ def _count(path: _Path, output: Path, options: DumpOptions) -> Optional[Tuple[in
 def _report(summary: DumpSummary, output: Path) -> str:
     size = output.stat().st_size / 1e6
     resumed = f" ({summary.num_resumed} of them earlier)" if summary.num_resumed else ""
-    left_out = summary.num_lines - summary.num_datasets
+    left_out = summary.num_without_key
     without = f" {left_out} lines were empty or repeated and have no key." if left_out else ""
     return (
         f"{summary.num_lines} lines{resumed}, {summary.num_tokens} tokens, {size:.1f} MB.{without}"

@@ -267,10 +267,10 @@ def test_space_counts_what_unfinished_files_of_a_folder_hold(tmp_path, monkeypat
         (out / f"{name}.hdf5.unfinished").mkdir(parents=True)
         (out / f"{name}.hdf5.unfinished/part").write_bytes(bytes(30))
     files = [out / "a.hdf5", out / "b.hdf5"]
-    for output, most, unfinished in ((out, 160, files), (files[0], 130, None)):
-        check_space(output, most, unfinished)
+    for outputs, most in ((files, 160), (files[:1], 130)):
+        check_space(outputs, most)
         with pytest.raises(ConfigurationError, match="Free some space"):
-            check_space(output, most + 1, unfinished)
+            check_space(outputs, most + 1)
 
 
 def test_vectors_too_large_for_float16_are_refused(text, tmp_path, monkeypatch):

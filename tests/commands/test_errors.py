@@ -116,7 +116,10 @@ MISTAKES = [
     ("embed texts new --all --ray --num-workers 2", "--num-workers is for this machine"),
     ("embed texts new --all --cpus 2", "--cpus is for the tasks of --ray"),
     ("embed text.txt new.hdf5 --all --compression zstd", "zstd: .hdf5 is compressed by gzip or"),
-    ("embed text.txt new.safetensors --all --compression gzip", ".safetensors has no compression"),
+    (
+        "embed text.txt new.safetensors --all --compression gzip",
+        ".safetensors is compressed by nothing",
+    ),
     ("embed texts new.parquet --all --compression gzip", ".parquet is compressed by zstd"),
     ("embed texts NEW.PARQUET --all --use-sentence-keys", "in Parquet the words are a column"),
     ("vocabulary text.txt new --size 3", "`size` of at least 4, found 3"),

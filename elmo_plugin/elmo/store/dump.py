@@ -3,11 +3,10 @@ import math
 import os
 import shutil
 from contextlib import closing
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from importlib import metadata
-from itertools import chain
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Set, Tuple, Union
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Set, Tuple, Union
 
 import numpy
 
@@ -20,7 +19,6 @@ from elmo_plugin.elmo.store.rows import RowFile, settings_difference
 from elmo_plugin.elmo.store.sentence_vectors import (
     DumpOptions,
     EmbeddedSentence,
-    SentenceGroup,
     SentenceVectors,
     compute_vectors,
     dataset_name,
@@ -41,9 +39,9 @@ class DumpSummary:
 
     num_lines: int
     num_tokens: int
-    #: Fewer than lines only if sentences are keys.
-    num_datasets: int
     num_resumed: int
+    #: Lines without a dataset, which this call left out because sentences are keys.
+    num_without_key: int = 0
 
 
 class DumpFile(ResumableFile):
@@ -51,32 +49,39 @@ class DumpFile(ResumableFile):
 
     def __init__(self, path: Path, settings: Dict[str, Any], force: bool) -> None:
         self._format = format_of(path)
-        self._dtype = numpy.dtype(settings["dtype"])
         # `vectors` has all numbers, `sentences` a JSON list of name, shape and words per line.
-        files = [RowFile("vectors", self._dtype.str, 1, "num_numbers")]
-        files += [RowFile("sentences", "u1", 1, "num_bytes")]
+        self._vectors = RowFile("vectors", numpy.dtype(settings["dtype"]).str, 1, "num_numbers")
+        files = [self._vectors, RowFile("sentences", "u1", 1, "num_bytes")]
         progress = {"num_lines": 0, "text_sha256": ""}
         self._attributes = [*settings, *progress]
         super().__init__(path, files, settings, progress, force)
 
-    def add(self, group: SentenceGroup, sentences: List[EmbeddedSentence]) -> None:
-        """Commits the lines of one group."""
+    def add(self, sentences: List[EmbeddedSentence], progress: Dict[str, Any]) -> None:
+        """Commits the lines of one group, and `num_lines` and `text_sha256` after them."""
         for name, words, vectors in sentences:
             self.append("vectors", vectors)
             self.append("sentences", f"{json.dumps([name, vectors.shape, words])}\n".encode())
-        self.commit(num_lines=group.num_lines, text_sha256=group.text_sha256)
+        self.commit(**progress)
 
-    def export(self, input_path: str, sentence_to_index: Optional[Dict[str, str]]) -> int:
+    def export(self, input_path: str) -> int:
         """Writes the file and returns its number of sentences."""
         attributes = {name: self.state[name] for name in self._attributes}
         attributes.update(input=input_path, complete=True, elmo_plugin_version=_version())
-        index = None if sentence_to_index is None else json.dumps(sentence_to_index)
-        dump = Dump(self._sentences, attributes, index)
-        return self.finish(lambda path: self._format.write(path, dump))
+        without = self.state.get("sentence_keys") or self.state.get("forget_sentences")
+        has_index = self._format.has_index and not without
+        num_sentences = 0
+        index: Dict[str, str] = {}
+        for name, words, _ in self._sentences():
+            num_sentences += 1
+            if has_index:
+                index.setdefault(" ".join(words), name)
+        dump = Dump(self._sentences, attributes, json.dumps(index) if has_index else None)
+        self.finish(lambda path: self._format.write(path, dump))
+        return num_sentences
 
     def _sentences(self) -> Iterator[EmbeddedSentence]:
         """Sentences in the order of the lines; if they are keys, only the first of equal ones."""
-        numbers = self.mapped("vectors")[:, 0]
+        numbers = self._vectors.mapped(self.folder, self.state)[:, 0]
         names: Set[str] = set()
         end = 0
         with open(self.folder / "sentences", encoding="utf-8") as lines:
@@ -125,28 +130,25 @@ def dump_embeddings(
     if os.path.exists(output_path) and os.path.samefile(find_file(input_path), output_path):
         raise ConfigurationError(f"{output_path} is the input; name another output.")
     format_of(output_path).check(options)
-    text = _Text(input_path, output_path, options)
-    sentences = text.sentences()
-    # Read before the output is opened, so that an empty or missing input is reported first.
-    first = next(sentences, None)
-    if first is None:
-        raise ConfigurationError(f"{input_path} is empty; expected a sentence per line.")
-    sentences = chain([first], sentences)
+    text = DigestedText([input_path])
+    sentences = _sentences(text, output_path, options)
     with closing(DumpFile(output_path, _settings(bilm, options), force)) as file:
         num_resumed = file.state["num_lines"]
         text.skip(sentences, num_resumed, file.state["text_sha256"], file.folder)
         on_progress(num_resumed)
-        # `text` counts the lines that were read so far.
         groups = (
-            SentenceGroup(group, text.num_lines, text.sha256)
+            (group, {"num_lines": text.num_lines, "text_sha256": text.sha256})
             for group in sentence_groups(sentences, options.batch_size)
         )
         vectors = SentenceVectors(bilm, options, str(input_path))
-        for group, embedded in compute_vectors(vectors, groups, num_workers):
-            file.add(group, embedded)
-            on_progress(len(group.sentences))
-        num_datasets = file.export(str(input_path), text.sentence_to_index)
-    return DumpSummary(text.num_lines, text.num_tokens, num_datasets, num_resumed)
+        for embedded, progress in compute_vectors(vectors, groups, num_workers):
+            num_new = progress["num_lines"] - file.state["num_lines"]
+            file.add(embedded, progress)
+            on_progress(num_new)
+        if not text.num_lines:
+            raise ConfigurationError(f"{input_path} is empty; expected a sentence per line.")
+        num_without_key = text.num_lines - file.export(str(input_path))
+    return DumpSummary(text.num_lines, text.num_tokens, num_resumed, num_without_key)
 
 
 def finished_dump(
@@ -156,9 +158,11 @@ def finished_dump(
     The summary of a finished file, with all lines as resumed; `None` if there is no such file.
     Raises `ConfigurationError` if the file has another text or other settings.
     """
-    found = finished_attributes(Path(output_path))
-    if found is None:
+    output_path = Path(output_path)
+    found = format_of(output_path).read_attributes(output_path) if output_path.is_file() else {}
+    if not found.get("complete"):
         return None
+    found = {name: str(value) for name, value in found.items()}
     settings = {name: str(value) for name, value in _settings(bilm, options).items()}
     text = DigestedText([input_path])
     text.read_all()
@@ -169,19 +173,14 @@ def finished_dump(
             f"{output_path} is finished, {kind}: {difference or f'{input_path} has changed'}. Name "
             "another output, or add --force to replace it."
         )
-    return DumpSummary(text.num_lines, text.num_tokens, int(found["num_datasets"]), text.num_lines)
-
-
-def finished_attributes(path: Path) -> Optional[Dict[str, str]]:
-    """The attributes of a finished file and `num_datasets`; `None` if there is none."""
-    found = format_of(path).read_attributes(path) if path.is_file() else None
-    return None if found is None else {name: str(value) for name, value in found.items()}
+    return DumpSummary(text.num_lines, text.num_tokens, text.num_lines)
 
 
 def count_text(input_path: _Path, output_path: _Path, options: DumpOptions) -> Tuple[int, int]:
     """Counts lines and tokens. Raises `ConfigurationError` if the format holds fewer lines."""
-    text = _Text(input_path, Path(output_path), replace(options, forget_sentences=True))
-    text.read_all()
+    text = DigestedText([input_path])
+    for _ in _sentences(text, Path(output_path), options):
+        pass
     return text.num_lines, text.num_tokens
 
 
@@ -191,45 +190,30 @@ def vector_bytes(bilm: Bilm, num_tokens: int, options: DumpOptions) -> int:
     return num_tokens * num_layers * bilm.output_dim * numpy.dtype(options.dtype).itemsize
 
 
-def check_space(
-    output_path: _Path, num_bytes: int, files: Optional[Iterable[_Path]] = None
-) -> None:
+def check_space(outputs: Sequence[_Path], num_bytes: int) -> None:
     """
     Raises `ConfigurationError` if the free disk space is smaller than `num_bytes` minus what an
-    unfinished call has written. If the output is a folder, `files` are the files in it.
+    unfinished call has written for these files of one folder.
     """
-    folder = Path(os.path.realpath(output_path))
-    unfinished = [Path(f"{os.path.realpath(file)}{UNFINISHED}") for file in files or [folder]]
-    done = sum(path.stat().st_size for each in unfinished for path in each.glob("*"))
-    while not folder.is_dir():
-        folder = folder.parent
+    paths = [Path(os.path.realpath(output)) for output in outputs]
+    unfinished = [part for path in paths for part in Path(f"{path}{UNFINISHED}").glob("*")]
+    folder = next(parent for parent in paths[0].parents if parent.is_dir())
     free = shutil.disk_usage(folder).free
-    if num_bytes - done > free:
+    if num_bytes - sum(part.stat().st_size for part in unfinished) > free:
         raise ConfigurationError(
-            f"{output_path} needs {num_bytes / 1e9:.1f} GB while it is written, and "
+            f"{outputs[0]}: the vectors need {num_bytes / 1e9:.1f} GB while they are written, and "
             f"{free / 1e9:.1f} GB are free. Free some space, write fewer layers, or add --half."
         )
 
 
-class _Text(DigestedText):
-    """Also maps sentences to lines, and refuses more lines than the output can hold."""
-
-    def __init__(self, path: _Path, output_path: Path, options: DumpOptions) -> None:
-        super().__init__([path])
-        self._options, self._output_path = options, output_path
-        self._format = format_of(output_path)
-        keep = self._format.has_index and not (options.sentence_keys or options.forget_sentences)
-        self.sentence_to_index: Optional[Dict[str, str]] = {} if keep else None
-
-    def sentences(self) -> Iterator[Sentence]:
-        num_bytes = 0
-        for line_number, words in super().sentences():
-            name = dataset_name(line_number, words, self._options)
-            num_bytes += len(json.dumps(name, ensure_ascii=False).encode())
-            self._format.check_names(self._output_path, line_number, num_bytes)
-            if self.sentence_to_index is not None:
-                self.sentence_to_index.setdefault(" ".join(words), str(line_number - 1))
-            yield line_number, words
+def _sentences(text: DigestedText, output: Path, options: DumpOptions) -> Iterator[Sentence]:
+    """The sentences of a text. Refuses more of them than the format of the output can hold."""
+    num_bytes = 0
+    for line_number, words in text.sentences():
+        name = dataset_name(line_number, words, options)
+        num_bytes += len(json.dumps(name, ensure_ascii=False).encode())
+        format_of(output).check_names(output, line_number, num_bytes)
+        yield line_number, words
 
 
 def _settings(bilm: Bilm, options: DumpOptions) -> Dict[str, Any]:

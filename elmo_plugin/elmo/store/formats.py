@@ -1,10 +1,9 @@
 import json
 import os
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 import h5py
 import numpy
@@ -34,13 +33,12 @@ _BYTES_PER_ROW_GROUP = 64_000_000
 _WORD_COLUMNS = ["sentence", "position", "word"]
 
 
-@dataclass(frozen=True)
-class Dump:
+class Dump(NamedTuple):
     """The content of a file."""
 
     #: Iterates over the sentences. Their vectors are read when they are used.
     sentences: Callable[[], Iterator[EmbeddedSentence]]
-    #: Strings, numbers and booleans; `dtype`, `compression` and `num_lines` among them.
+    #: Strings, numbers and booleans; `dtype` and `compression` among them.
     attributes: Dict[str, Any]
     #: The map from sentences to lines as JSON, if it is to be stored.
     index: Optional[str]
@@ -62,27 +60,22 @@ class DumpFormat(ABC):
     def check(self, options: DumpOptions) -> None:
         """Raises `ConfigurationError` for options it lacks, `ImportError` for a missing package."""
         if options.compression not in (None, *self.compressions):
-            known = " or ".join(self.compressions)
-            advice = (
-                f"is compressed by {known}. Change it, or leave it out."
-                if known
-                else "has no compression. Leave it out, or replace it by --half."
+            known = " or ".join(self.compressions) or "nothing"
+            raise ConfigurationError(
+                f"--compression {options.compression}: {self.suffix} is compressed by {known}. "
+                "Change it, or leave it out."
             )
-            raise ConfigurationError(f"--compression {options.compression}: {self.suffix} {advice}")
 
     def check_names(self, path: Path, num_names: int, num_bytes: int) -> None:  # noqa: B027
         """Raises `ConfigurationError` if the file cannot hold so many names, or bytes of them."""
 
     @abstractmethod
-    def write(self, path: Path, dump: Dump) -> int:
-        """Writes a file; returns the number of sentences in it."""
+    def write(self, path: Path, dump: Dump) -> None:
+        """Writes a file."""
 
     @abstractmethod
-    def read_attributes(self, path: Path) -> Optional[Dict[str, Any]]:
-        """
-        The attributes, as written or as strings, and the result of `write` as `num_datasets`.
-        `None` if `write` did not write the file.
-        """
+    def read_attributes(self, path: Path) -> Dict[str, Any]:
+        """The attributes of a file, as written or as strings; none if it has another format."""
 
 
 class Hdf5(DumpFormat):
@@ -91,7 +84,7 @@ class Hdf5(DumpFormat):
     suffix = ".hdf5"
     compressions = ("gzip", "lzf")
 
-    def write(self, path: Path, dump: Dump) -> int:
+    def write(self, path: Path, dump: Dump) -> None:
         # Reserves disk space, because HDF5 crashes when a write fails.
         num_bytes = _HDF5_BYTES + len(dump.index or "")
         for name, _, vectors in dump.sentences():
@@ -102,21 +95,15 @@ class Hdf5(DumpFormat):
         with h5py.File(path, "r+", libver=_LIBVER, track_order=True) as hdf5:
             for name, _, vectors in dump.sentences():
                 _create_dataset(hdf5, name, vectors, dump.attributes["compression"])
-            num_sentences = len(hdf5)
             if dump.index is not None:
                 hdf5.create_dataset(_INDEX, 1, h5py.string_dtype())[0] = dump.index
             hdf5.attrs.update(dump.attributes)
-        return num_sentences
 
-    def read_attributes(self, path: Path) -> Optional[Dict[str, Any]]:
+    def read_attributes(self, path: Path) -> Dict[str, Any]:
         if not h5py.is_hdf5(path):
-            return None
+            return {}
         with h5py.File(path, "r") as hdf5:
-            if not hdf5.attrs.get("complete", False):
-                return None
-            # If sentences are keys, this may be the name of a sentence.
-            has_index = _INDEX in hdf5 and not hdf5.attrs.get("sentence_keys")
-            return {**hdf5.attrs, "num_datasets": len(hdf5) - has_index}
+            return dict(hdf5.attrs)
 
 
 def _create_dataset(hdf5: h5py.File, name: str, vectors: numpy.ndarray, compression: str) -> None:
@@ -147,10 +134,10 @@ class Safetensors(DumpFormat):
                 "and give their folder as INPUT, or write HDF5 or Parquet."
             )
 
-    def write(self, path: Path, dump: Dump) -> int:
+    def write(self, path: Path, dump: Dump) -> None:
         dtype = _SAFETENSORS_TYPES[dump.attributes["dtype"]]
         content = (dump.index or "").encode()
-        num_sentences = num_bytes = 0
+        num_bytes = 0
 
         def entry(name: str, dtype: str, shape: Sequence[int], size: int) -> bytes:
             nonlocal num_bytes
@@ -162,7 +149,6 @@ class Safetensors(DumpFormat):
         with open(path, "wb") as file:
             file.write(bytes(8) + f'{{"__metadata__":{_json(dump.metadata())}'.encode())
             for name, _, vectors in dump.sentences():
-                num_sentences += 1
                 file.write(entry(name, dtype, vectors.shape, vectors.nbytes))
             if dump.index is not None:
                 file.write(entry(_INDEX, "U8", [len(content)], len(content)))
@@ -175,19 +161,13 @@ class Safetensors(DumpFormat):
             for _, _, vectors in dump.sentences():
                 file.write(vectors.data)
             file.write(content)
-        return num_sentences
 
-    def read_attributes(self, path: Path) -> Optional[Dict[str, Any]]:
+    def read_attributes(self, path: Path) -> Dict[str, Any]:
         try:
             with safe_open(path, "numpy") as file:
-                metadata, names = file.metadata() or {}, file.keys()
+                return file.metadata() or {}
         except SafetensorError:
-            return None
-        if "complete" not in metadata:
-            return None
-        # If sentences are keys, this may be the name of a sentence.
-        has_index = _INDEX in names and metadata.get("sentence_keys") != "True"
-        return {**metadata, "num_datasets": len(names) - has_index}
+            return {}
 
 
 def _json(value: Any) -> str:
@@ -215,7 +195,7 @@ class Parquet(DumpFormat):
                 "words are a column."
             )
 
-    def write(self, path: Path, dump: Dump) -> int:
+    def write(self, path: Path, dump: Dump) -> None:
         schema = _schema(next(dump.sentences()).vectors).with_metadata(dump.metadata())
         with (
             open(path, "wb") as file,
@@ -233,18 +213,14 @@ class Parquet(DumpFormat):
                 written, lambda each: each.vectors.nbytes, None, _BYTES_PER_ROW_GROUP
             ):
                 writer.write_table(_table(group, schema))
-        return dump.attributes["num_lines"]
 
-    def read_attributes(self, path: Path) -> Optional[Dict[str, Any]]:
+    def read_attributes(self, path: Path) -> Dict[str, Any]:
         pyarrow = _pyarrow()
         try:
             found = pyarrow.parquet.read_schema(path).metadata or {}
         except pyarrow.ArrowInvalid:
-            return None
-        if b"complete" not in found:
-            return None
-        metadata = {name.decode(): value.decode() for name, value in found.items()}
-        return {**metadata, "num_datasets": metadata["num_lines"]}
+            return {}
+        return {name.decode(): value.decode() for name, value in found.items()}
 
 
 def _pyarrow() -> Any:

@@ -31,20 +31,12 @@ class RowFile(NamedTuple):
         shape = (state[self.counter], self.width)
         if not shape[0]:
             return numpy.zeros(shape, self.dtype)
-        path = folder / self.name
         try:
-            # Copy on write, since torch warns of read-only arrays. Nothing is written.
-            if not self._header_bytes:
-                return numpy.memmap(path, self.dtype, "c", 0, shape)
-            # The file may have more rows, which a killed process did not commit.
-            rows = numpy.load(path, mmap_mode="c")[: shape[0]]
-            if (rows.dtype.str, rows.shape) != (self.dtype, shape):
-                raise ValueError
+            # Copy on write, since torch warns of read-only arrays. Nothing is written. The file may
+            # have more rows, which a killed process did not commit.
+            return numpy.memmap(folder / self.name, self.dtype, "c", self._header_bytes, shape)
         except (OSError, ValueError) as error:
-            raise damaged(
-                folder, f"{self.name} is missing or too short, or has other rows"
-            ) from error
-        return rows
+            raise damaged(folder, f"{self.name} is missing or too short") from error
 
     def open(self, folder: Path, num_rows: int) -> BinaryIO:
         """Opens the file to append after `num_rows` rows. What follows them is cut off."""
@@ -53,21 +45,22 @@ class RowFile(NamedTuple):
         if num_rows and not (path.exists() and path.stat().st_size >= size):
             raise damaged(folder, f"{self.name} is missing or too short")
         file = open(path, "r+b" if num_rows else "w+b")
-        if not num_rows:
-            self.write_header(file, 0)
-        if file.seek(0, os.SEEK_END) > size:
-            file.truncate(size)
+        # Without rows, this leaves space for the header.
+        file.truncate(size)
         file.seek(size)
         return file
 
-    def write_header(self, file: BinaryIO, num_rows: int) -> None:
-        """Writes the header of a `.npy` file; other files have none."""
+    def commit(self, file: BinaryIO, num_rows: int) -> None:
+        """Writes to the disk all rows and, into a `.npy` file, their number."""
         if self._header_bytes:
             file.seek(0)
             shape = (num_rows, self.width)
             header = {"descr": self.dtype, "fortran_order": False, "shape": shape}
             npy_format.write_array_header_1_0(file, header)
             assert file.tell() == _NPY_HEADER_BYTES
+        file.seek(0, os.SEEK_END)
+        file.flush()
+        os.fsync(file.fileno())
 
     def num_rows(self, file: BinaryIO) -> int:
         """The number of rows before the current position in the opened file."""
@@ -141,17 +134,9 @@ class Store:
         """Keeps the appended rows, together with this progress."""
         counts = {file.counter: self.num_rows(name) for name, file in self._files.items()}
         for name, file in self._files.items():
-            opened = self._opened[name]
-            file.write_header(opened, counts[file.counter])
-            opened.seek(0, os.SEEK_END)
-            opened.flush()
-            os.fsync(opened.fileno())
+            file.commit(self._opened[name], counts[file.counter])
         self.state = {**self.state, **counts, **progress}
         write_json(self.folder / self.state_file, self.state)
-
-    def mapped(self, name: str) -> numpy.ndarray:
-        """The committed rows of a file, see `RowFile.mapped`."""
-        return self._files[name].mapped(self.folder, self.state)
 
     def close(self) -> None:
         """Releases the folder, and removes it if nothing was ever committed."""
@@ -174,9 +159,7 @@ class Store:
 
     def _open(self, settings: Dict[str, Any], force: bool, anew: bool) -> None:
         path = self.folder / self.state_file
-        if not self._is_begun():
-            self._check_empty()
-            anew = True
+        anew = anew or not self._is_begun()
         if not anew:
             found = read_state(path)
             difference = settings_difference(found, settings)
@@ -190,7 +173,7 @@ class Store:
             # First, so that an earlier state never counts the rows that follow.
             write_json(path, self.state)
         else:
-            check_types(self.folder / self.state_file, found, self._start)
+            check_types(path, found, self._start)
             self.state = {**self.state, **found}
         for name, file in self._files.items():
             opened = file.open(self.folder, self.state[file.counter])

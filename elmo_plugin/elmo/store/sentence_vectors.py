@@ -1,7 +1,7 @@
 import signal
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 import numpy
 import torch
@@ -49,15 +49,10 @@ class EmbeddedSentence(NamedTuple):
     vectors: numpy.ndarray
 
 
-class SentenceGroup(NamedTuple):
-    """Sentences that are embedded together, and the state of the text after them."""
-
-    sentences: List[Sentence]
-    num_lines: int
-    text_sha256: str
-
-
-Embedded = Tuple[SentenceGroup, List[EmbeddedSentence]]
+#: Sentences that are embedded together, and how far the text was read up to their end.
+Group = Tuple[List[Sentence], Dict[str, Any]]
+#: The sentences of a group that get a dataset, and the same progress.
+Embedded = Tuple[List[EmbeddedSentence], Dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -68,10 +63,11 @@ class SentenceVectors(Dataset):
     options: DumpOptions
     input_path: str
 
-    def __getitem__(self, group: SentenceGroup) -> Union[Embedded, Exception]:
+    def __getitem__(self, group: Group) -> Union[Embedded, Exception]:
+        sentences, progress = group
         # An error is returned, because a `DataLoader` adds a traceback to its message.
         try:
-            return group, list(self._embedded(group.sentences))
+            return list(self._embedded(sentences)), progress
         except ConfigurationError as error:
             return error
 
@@ -87,9 +83,9 @@ class SentenceVectors(Dataset):
 
 
 def compute_vectors(
-    vectors: SentenceVectors, groups: Iterator[SentenceGroup], num_workers: int
+    vectors: SentenceVectors, groups: Iterator[Group], num_workers: int
 ) -> Iterator[Embedded]:
-    """Yields each group with its embedded sentences, in order."""
+    """Yields the embedded sentences and the progress of each group, in order."""
     loader: DataLoader = DataLoader(
         vectors,
         batch_size=None,

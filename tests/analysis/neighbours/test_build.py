@@ -257,10 +257,6 @@ def test_what_gives_no_index_is_refused(shared_bilm, make_bilm, text, tmp_path):
             lambda folder: (folder / "index.json").write_text('{"format_version": 1}'),
             "'dim' in index.json is missing or of another type",
         ),
-        (
-            lambda folder: numpy.save(folder / "layer_1.npy", numpy.zeros((500, 32), "<f4")),
-            "layer_1.npy is missing or too short, or has other rows",
-        ),
         (lambda folder: os.truncate(folder / "text.txt", 9), "text.txt is missing or too short"),
         (lambda folder: (folder / "layer_2.npy").unlink(), "layer_2.npy is missing or too short"),
         (lambda folder: os.truncate(folder / "layer_1.npy", 200), "layer_1.npy is missing or"),

@@ -15,7 +15,7 @@ from elmo_plugin.analysis.neighbours.context_index import IndexWriter
 from elmo_plugin.elmo.store.dump import DumpFile
 from elmo_plugin.elmo.store.resumable import ResumableText
 from elmo_plugin.elmo.store.rows import RowFile, Store
-from elmo_plugin.elmo.store.sentence_vectors import EmbeddedSentence, SentenceGroup
+from elmo_plugin.elmo.store.sentence_vectors import EmbeddedSentence
 from elmo_plugin.util.atomic_write import remove_abandoned
 from elmo_plugin.util.errors import ConfigurationError
 from tests.elmo.store.reading import read, same
@@ -86,10 +86,10 @@ class Dump(Index):
 
     def add(self, dump, line):
         sentence = EmbeddedSentence(str(line), (f"{line}a", "b", "c")[: line + 1], vectors_of(line))
-        dump.add(SentenceGroup([], line + 1, f"digest of {line}"), [sentence])
+        dump.add([sentence], {"num_lines": line + 1, "text_sha256": f"digest of {line}"})
 
     def finish(self, dump):
-        dump.export("text.txt", {"a sentence": "0"})
+        dump.export("text.txt")
 
 
 FILES = [Text(), *map(Dump, (".hdf5", ".safetensors", ".parquet"))]

@@ -6,42 +6,31 @@ from contextlib import closing
 import numpy
 import pytest
 
-from elmo_plugin.elmo.store.dump import DumpFile, finished_attributes
-from elmo_plugin.elmo.store.sentence_vectors import EmbeddedSentence, SentenceGroup
+from elmo_plugin.elmo.store.dump import DumpFile
+from elmo_plugin.elmo.store.formats import format_of
+from elmo_plugin.elmo.store.sentence_vectors import EmbeddedSentence
 from elmo_plugin.util.errors import ConfigurationError
 from tests.elmo.store.reading import SUFFIXES
 
 
-def write(path, sentences, index=None, force=False, **settings):
+def write(path, sentences, force=False, **settings):
     settings = {"dtype": "float32", "compression": "none", **settings}
     with closing(DumpFile(path, settings, force)) as file:
-        file.add(SentenceGroup([], 1, ""), sentences)
-        return file.export("text.txt", index)
-
-
-def named(name):
-    return EmbeddedSentence(name, (name,), numpy.ones((3, 1, 4), "float32"))
-
-
-@pytest.mark.parametrize("suffix", [".hdf5", ".safetensors"])
-@pytest.mark.parametrize("index", [None, {"a sentence": "0"}])
-def test_a_sentence_may_have_the_name_of_the_index(tmp_path, suffix, index):
-    path = tmp_path / f"out{suffix}"
-    sentence = named("0" if index else "sentence_to_index")
-    assert write(path, [sentence], index, sentence_keys=index is None) == 1
-    assert finished_attributes(path)["num_datasets"] == "1"
+        file.add(sentences, {"num_lines": 1, "text_sha256": ""})
+        return file.export("text.txt")
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_a_file_that_something_else_wrote_is_not_taken_for_a_finished_one(tmp_path, suffix):
     path = tmp_path / f"out{suffix}"
+    sentence = EmbeddedSentence("0", ("word",), numpy.ones((3, 1, 4), "float32"))
     for content in (b"", b"junk", b"\0" * 100):
         path.write_bytes(content)
-        assert finished_attributes(path) is None
+        assert format_of(path).read_attributes(path) == {}
         with pytest.raises(ConfigurationError, match=f"{path} exists. Give --force"):
-            write(path, [named("0")])
-    write(path, [named("0")], force=True)
-    assert finished_attributes(path)["num_datasets"] == "1"
+            write(path, [sentence])
+    write(path, [sentence], force=True)
+    assert str(format_of(path).read_attributes(path)["complete"]) == "True"
 
 
 def test_hdf5_never_needs_more_space_than_is_reserved(tmp_path, monkeypatch):
@@ -57,7 +46,7 @@ def test_hdf5_never_needs_more_space_than_is_reserved(tmp_path, monkeypatch):
                 # Random bytes, which no filter can make smaller.
                 data = generator.bytes(2 * num_tokens * 8 * 4)
                 vectors = numpy.frombuffer(data, "float32").reshape(2, num_tokens, 8)
-                sentences.append(EmbeddedSentence(f"{name}{number}", (), vectors))
-            index = {f"{name}{number}": str(number) for number in range(400)}
-            write(path, sentences, index, force=True, compression=compression)
+                words = (f"{name}{number}",)
+                sentences.append(EmbeddedSentence(words[0], words, vectors))
+            write(path, sentences, force=True, compression=compression)
             assert path.stat().st_size < reserved.pop() and not reserved
