@@ -18,7 +18,7 @@ from elmo_plugin.bilm.files.softmax import SoftmaxWeights, save_softmax
 from elmo_plugin.bilm.vocabulary_file import write_vocabulary
 from elmo_plugin.elmo.cache.layer_cache import LayerCache
 from elmo_plugin.elmo.store.dump import DumpOptions, dump_embeddings
-from elmo_plugin.elmo.store.resumable import ResumableText
+from elmo_plugin.elmo.store.rows import ResumableText
 from elmo_plugin.util.weights import save_atomically
 from tests.commands import running
 from tests.trained import FIXTURES

@@ -217,8 +217,4 @@ def _count(path: _Path, output: Path, options: DumpOptions) -> Optional[Tuple[in
 def _report(summary: DumpSummary, output: Path) -> str:
     size = output.stat().st_size / 1e6
     resumed = f" ({summary.num_resumed} of them earlier)" if summary.num_resumed else ""
-    left_out = summary.num_without_key
-    without = f" {left_out} lines were empty or repeated and have no key." if left_out else ""
-    return (
-        f"{summary.num_lines} lines{resumed}, {summary.num_tokens} tokens, {size:.1f} MB.{without}"
-    )
+    return f"{summary.num_lines} lines{resumed}, {summary.num_tokens} tokens, {size:.1f} MB."

@@ -16,7 +16,7 @@ def embed_sentences(
     Yields one tensor per sentence, in order, on the CPU: shape
     `(num_layers, num_tokens, output_dim)`. A sentence may be empty. At most `16 * batch_size`
     sentences and their layers are in memory. Raises `ValueError` if `batch_size` is below 1, and
-    `TypeError` if a sentence is not a list of strings; the message names the sentence and the word.
+    `TypeError` if a sentence is not a list of strings; the message names the sentence.
 
     # Examples
 

@@ -91,15 +91,10 @@ def groups(
 
 def _checked(sentences: Iterable[Sequence[str]]) -> Iterator[Sequence[str]]:
     for number, words in enumerate(sentences):
-        if isinstance(words, str) or not hasattr(words, "__len__"):
+        is_list = not isinstance(words, str) and hasattr(words, "__len__")
+        if not (is_list and all(isinstance(word, str) for word in words)):
             raise TypeError(
-                f"Expected a list of words as sentences[{number}], found {str(words)[:40]!r} "
-                f"({type(words).__name__}). Split the text into sentences and words first."
+                f"Expected a list of strings as sentences[{number}], found {str(words)[:40]!r}. "
+                "Split the text into sentences and words first."
             )
-        for position, word in enumerate(words):
-            if not isinstance(word, str):
-                raise TypeError(
-                    f"Expected a string as sentences[{number}][{position}], found {str(word)[:40]} "
-                    f"({type(word).__name__})."
-                )
         yield words

@@ -114,6 +114,8 @@ MISTAKES = [
     ("score text.txt --cuda-device 99", "--cuda-device 99"),
     ("embed text.txt new --all --num-workers 2 --cuda-device 0", "--num-workers is for CPUs"),
     ("embed texts new --all --ray --num-workers 2", "--num-workers is for this machine"),
+    ("embed text.txt new --all --ray", "--ray needs a folder of texts"),
+    ("embed texts new --all --ray --cuda-device 0", "--ray is for CPUs"),
     ("embed texts new --all --cpus 2", "--cpus is for the tasks of --ray"),
     ("embed text.txt new.hdf5 --all --compression zstd", "zstd: .hdf5 is compressed by gzip or"),
     (

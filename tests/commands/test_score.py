@@ -22,7 +22,7 @@ failure = partial(running.failure, "elmo-score")
 KILLED = """
 import os, signal
 from elmo_plugin.commands.main import main
-from elmo_plugin.elmo.store.resumable import ResumableText
+from elmo_plugin.elmo.store.rows import ResumableText
 commit, left = ResumableText.commit, [2]
 def counted(*arguments):
     commit(*arguments)

@@ -9,7 +9,6 @@ import pytest
 import torch
 from allennlp.commands.train import train_model
 from allennlp.common import Params
-from allennlp.common.checks import ConfigurationError
 from allennlp.data import Token
 from allennlp.models import load_archive
 
@@ -107,9 +106,7 @@ def test_an_archive_over_token_embeddings_needs_none_of_them(files, tmp_path, ma
     [
         torch.Tensor.half,
         torch.Tensor.bfloat16,
-        torch.Tensor.double,
         lambda value: sum([value.float()] * 7) / 7,
-        lambda value: 0.3 * value + 0.7 * value,
     ],
 )
 def test_types_and_means_of_all_tensors_leave_an_archive_that_works(
@@ -182,12 +179,3 @@ def test_an_archive_works_without_its_cache_and_fills_it_again(files, tmp_path):
     LayerCache.close_all()
     with lmdb.open(str(before), readonly=True) as store:
         assert store.stat()["entries"] > 0
-
-
-@pytest.mark.parametrize("missing", ["options", "weights"])
-def test_training_without_a_file_stops_at_once(files, tmp_path, missing):
-    path = getattr(files, missing)
-    path.unlink()
-    with pytest.raises(ConfigurationError, match=f"{path} does not exist. Set"):
-        train_model(config(files, tmp_path), str(tmp_path / "run"))
-    assert not (tmp_path / "run" / "model.tar.gz").exists()

@@ -40,15 +40,13 @@ def test_no_sentences_give_nothing(shared_bilm):
 @pytest.mark.parametrize(
     "sentences, expected",
     [
-        ([["b"], ["a", 5]], "a string as sentences[1][1], found 5 (int)"),
-        ([["b"], ["a", None]], "a string as sentences[1][1], found None (NoneType)"),
-        ([[b"bytes"]], "a string as sentences[0][0], found b'bytes' (bytes)"),
-        ([["a"], "The play began"], "words as sentences[1], found 'The play began' (str). Split"),
-        ("The play", "a list of words as sentences[0], found 'T' (str)"),
-        ([["a"], None], "a list of words as sentences[1], found 'None' (NoneType)"),
+        ([["b"], ["a", 5]], "list of strings as sentences[1], found \"['a', 5]\"."),
+        ([[b"bytes"]], "sentences[0], found \"[b'bytes']\"."),
+        ([["a"], "The play began"], "sentences[1], found 'The play began'. Split the text"),
+        ([["a"], None], "sentences[1], found 'None'."),
     ],
 )
-def test_what_is_no_list_of_words_is_named_with_its_place(shared_bilm, sentences, expected):
+def test_what_is_no_list_of_words_is_named(shared_bilm, sentences, expected):
     with pytest.raises(TypeError) as error:
         list(embed_sentences(shared_bilm, sentences))
     assert expected in str(error.value)
@@ -64,11 +62,6 @@ def test_a_long_sentence_is_read_alone(shared_bilm, sentences, golden, monkeypat
     assert [found.size(1) for found in embedded] == [100, 3, 99, 3]
     assert_layers_equal(embedded[3], golden[1][:, 1:-1])
     assert sorted(tuple(size) for size in sizes) == [(1, 99), (1, 100), (2, 3)]
-
-
-def test_a_sentence_of_thousands_of_tokens_is_read(make_bilm):
-    (found,) = embed_sentences(make_bilm(n_layers=1), [["a", "b"] * 1500])
-    assert found.shape == (2, 3000, 12) and found.isfinite().all()
 
 
 def test_a_stateful_bilm_reads_in_the_order_given(bilm, sentences):

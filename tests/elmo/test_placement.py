@@ -107,12 +107,6 @@ def test_the_baseline_adds_nothing(tokens, settings):
     assert list(placement.parameters()) == []
 
 
-def test_the_settings_of_elmo_are_passed_on(tokens):
-    placement = make("both", layers="last", trainable=True)
-    assert placement.elmo.layers == [2]
-    assert all(parameter.requires_grad for parameter in placement.elmo.bilm.parameters())
-
-
 def test_the_indexer_may_have_another_name(tokens):
     tokens["characters"] = tokens.pop("elmo")
     settings = {"type": "elmo-placement", "indexer": "characters", "elmo": {}}

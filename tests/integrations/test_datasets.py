@@ -53,7 +53,7 @@ def test_what_is_in_the_cache_of_datasets_is_not_computed_again(dataset, bilm, t
 
 
 def test_text_that_is_not_tokenised_and_wrong_layers_are_named(dataset, bilm):
-    with pytest.raises(TypeError, match="Expected a list of words"):
+    with pytest.raises(TypeError, match="Expected a list of strings"):
         embed_dataset(datasets.Dataset.from_dict({"tokens": ["They play"]}), bilm)
     with pytest.raises(ConfigurationError, match="different numbers from 0"):
         embed_dataset(dataset, bilm, layers=[5])

@@ -1,4 +1,3 @@
-import logging
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Sequence, Tuple
@@ -9,9 +8,8 @@ from elmo_plugin.bilm import Bilm, BilmOutput
 from elmo_plugin.elmo.cache.layer_cache import LayerCache, entry_width, sentence_key
 from elmo_plugin.elmo.token_batches import token_batches
 from elmo_plugin.util.distinct_rows import distinct_rows
+from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.weight_state import WeightState
-
-logger = logging.getLogger(__name__)
 
 
 class FrozenLayers:
@@ -22,7 +20,8 @@ class FrozenLayers:
     With a cache, it computes only sentences that the cache lacks, and rounds all layers to half
     precision, so results do not depend on what the cache contains. If the weights change, earlier
     entries are not used. A change of a few elements through `weight.data` is noticed at the next
-    `train()` or `eval()`; see `WeightState`.
+    `train()` or `eval()`; see `WeightState`. Raises `ConfigurationError` if half precision cannot
+    represent a number that the cache would keep.
     """
 
     def __init__(self, bilm: Bilm, cache_folder: Optional[Path] = None) -> None:
@@ -60,8 +59,7 @@ class FrozenLayers:
             )
             keys = [] if cache is None else _keys(ids, lengths)
             missing = range(len(entries)) if cache is None else _read(cache, keys, entries)
-            if not self._compute(ids, lengths, missing, entries):
-                return self._without_cache(character_ids)
+            self._compute(ids, lengths, missing, entries)
             if cache is not None:
                 cache.write((keys[n], entries[n, : lengths[n] + 2].numpy()) for n in missing)
             return self._output(entries.to(mask.device)[number_of], mask)
@@ -74,8 +72,8 @@ class FrozenLayers:
 
     def _compute(
         self, ids: torch.Tensor, lengths: List[int], missing: Sequence[int], entries: torch.Tensor
-    ) -> bool:
-        """Fills the missing entries; false if half precision cannot represent a number."""
+    ) -> None:
+        """Fills the missing entries."""
         lengths = [lengths[number] for number in missing]
         # Autocast must not change what the cache contains.
         exact = torch.autocast(ids.device.type, enabled=False) if self._rounds else nullcontext()
@@ -88,9 +86,12 @@ class FrozenLayers:
             # Shape: (num_sentences, longest + 2, entry_width)
             computed = torch.cat([tokens, *hidden], dim=-1).to(entries)
             if self._rounds and not bool(computed.isfinite().all()):
-                return False
+                raise ConfigurationError(
+                    "ELMo's cache cannot be used with these weights: a layer contains numbers that "
+                    "half precision cannot represent (above 65,504, infinite or NaN). Check the "
+                    "biLM's weights, or set `cache` to false."
+                )
             entries[numbers, : longest + 2] = computed
-        return True
 
     def _output(self, entries: torch.Tensor, mask: torch.Tensor) -> BilmOutput:
         dim, token_dim = self._bilm.output_dim, self._bilm.options.token_dim
@@ -120,15 +121,6 @@ class FrozenLayers:
                 # Not tried again: one warning is enough.
                 self._cache_folder = None
         return self._cache
-
-    def _without_cache(self, character_ids: torch.Tensor) -> BilmOutput:
-        logger.warning(
-            "ELMo's cache is not used with these weights: a layer contains numbers that half "
-            "precision cannot represent (above 65,504, infinite or NaN). Check the biLM's weights."
-        )
-        self._cache = None
-        self._rounds = False
-        return self(character_ids)
 
 
 def _distinct_sentences(

@@ -17,9 +17,7 @@ try:
     import lmdb
 except ImportError:
     # ELMo works without a cache; `LayerCache.open` warns.
-    _HAS_LMDB = False
-else:
-    _HAS_LMDB = True
+    lmdb = None  # type: ignore[assignment]
 
 logger = logging.getLogger(__name__)
 
@@ -59,7 +57,6 @@ class LayerCache:
     def __init__(self, path: Path, width: int) -> None:
         self.path, self.width = path, width
         path.mkdir(parents=True, exist_ok=True)
-        data = path / "data.mdb"
         self._environment = lmdb.open(
             os.fspath(path),
             map_size=_MAP_SIZE,
@@ -67,17 +64,16 @@ class LayerCache:
             mode=0o666,
             max_readers=1024,
             readahead=False,
-            readonly=not os.access(data if data.exists() else path, os.W_OK),
         )
         # Killed readers would fill the table of readers and prevent the reuse of pages.
         self._environment.reader_check()
-        self._readable = True
-        self._writable = not self._environment.flags()["readonly"]
+        self._readable = self._writable = True
+        data = path / "data.mdb"
         needed, found = self._num_bytes(), os.path.getsize(data)
         if needed > found + _MAX_UNUSED_BYTES:
             # The system would kill a process that reads what is missing.
             raise OSError(f"expected {needed:,} bytes in data.mdb, found {found:,}")
-        if needed > found and self._writable:
+        if needed > found:
             # Never shortens the file, whatever another process writes at the same time.
             with open(data, "r+b") as file:
                 os.posix_fallocate(file.fileno(), 0, needed)
@@ -91,7 +87,7 @@ class LayerCache:
     @classmethod
     def open(cls, folder: Path, bilm: Bilm) -> Optional["LayerCache"]:
         """Opens the cache in the sub-folder `bilm_key`; `None`, after a warning, if it cannot."""
-        if not _HAS_LMDB:
+        if lmdb is None:
             logger.warning(
                 "ELMo's cache needs the package lmdb, which is not installed. Layers are computed "
                 "instead. Install it (pip install lmdb), or set `cache` to false."

@@ -12,10 +12,9 @@ import numpy
 
 from elmo_plugin.bilm import Bilm
 from elmo_plugin.bilm.fingerprint import fingerprint, weights_type
-from elmo_plugin.corpora.digested_text import DigestedText
-from elmo_plugin.elmo.store.formats import Dump, format_of
-from elmo_plugin.elmo.store.resumable import ResumableFile
-from elmo_plugin.elmo.store.rows import RowFile, settings_difference
+from elmo_plugin.corpora.sentence_per_line import DigestedText
+from elmo_plugin.elmo.store.formats import as_strings, format_of
+from elmo_plugin.elmo.store.rows import ResumableFile, RowFile, settings_difference
 from elmo_plugin.elmo.store.sentence_vectors import (
     DumpOptions,
     EmbeddedSentence,
@@ -40,8 +39,6 @@ class DumpSummary:
     num_lines: int
     num_tokens: int
     num_resumed: int
-    #: Lines without a dataset, which this call left out because sentences are keys.
-    num_without_key: int = 0
 
 
 class DumpFile(ResumableFile):
@@ -63,21 +60,18 @@ class DumpFile(ResumableFile):
             self.append("sentences", f"{json.dumps([name, vectors.shape, words])}\n".encode())
         self.commit(**progress)
 
-    def export(self, input_path: str) -> int:
-        """Writes the file and returns its number of sentences."""
+    def export(self, input_path: str) -> None:
+        """Writes the file. `input_path` becomes an attribute."""
         attributes = {name: self.state[name] for name in self._attributes}
         attributes.update(input=input_path, complete=True, elmo_plugin_version=_version())
+        index: Optional[Dict[str, str]] = None
         without = self.state.get("sentence_keys") or self.state.get("forget_sentences")
-        has_index = self._format.has_index and not without
-        num_sentences = 0
-        index: Dict[str, str] = {}
-        for name, words, _ in self._sentences():
-            num_sentences += 1
-            if has_index:
+        if self._format.has_index and not without:
+            index = {}
+            for name, words, _ in self._sentences():
                 index.setdefault(" ".join(words), name)
-        dump = Dump(self._sentences, attributes, json.dumps(index) if has_index else None)
-        self.finish(lambda path: self._format.write(path, dump))
-        return num_sentences
+        stored = None if index is None else json.dumps(index)
+        self.finish(lambda path: self._format.write(path, self._sentences, attributes, stored))
 
     def _sentences(self) -> Iterator[EmbeddedSentence]:
         """Sentences in the order of the lines; if they are keys, only the first of equal ones."""
@@ -147,8 +141,8 @@ def dump_embeddings(
             on_progress(num_new)
         if not text.num_lines:
             raise ConfigurationError(f"{input_path} is empty; expected a sentence per line.")
-        num_without_key = text.num_lines - file.export(str(input_path))
-    return DumpSummary(text.num_lines, text.num_tokens, num_resumed, num_without_key)
+        file.export(str(input_path))
+    return DumpSummary(text.num_lines, text.num_tokens, num_resumed)
 
 
 def finished_dump(
@@ -162,11 +156,9 @@ def finished_dump(
     found = format_of(output_path).read_attributes(output_path) if output_path.is_file() else {}
     if not found.get("complete"):
         return None
-    found = {name: str(value) for name, value in found.items()}
-    settings = {name: str(value) for name, value in _settings(bilm, options).items()}
     text = DigestedText([input_path])
     text.read_all()
-    difference = settings_difference(found, settings)
+    difference = settings_difference(as_strings(found), as_strings(_settings(bilm, options)))
     if difference or text.sha256 != found["text_sha256"]:
         kind = "with other settings" if difference else "of another text"
         raise ConfigurationError(

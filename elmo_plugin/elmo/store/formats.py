@@ -3,7 +3,7 @@ import os
 from abc import ABC, abstractmethod
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
 import h5py
 import numpy
@@ -33,18 +33,10 @@ _BYTES_PER_ROW_GROUP = 64_000_000
 _WORD_COLUMNS = ["sentence", "position", "word"]
 
 
-class Dump(NamedTuple):
-    """The content of a file."""
-
-    #: Iterates over the sentences. Their vectors are read when they are used.
-    sentences: Callable[[], Iterator[EmbeddedSentence]]
-    #: Strings, numbers and booleans; `dtype` and `compression` among them.
-    attributes: Dict[str, Any]
-    #: The map from sentences to lines as JSON, if it is to be stored.
-    index: Optional[str]
-
-    def metadata(self) -> Dict[str, str]:
-        return {name: str(value) for name, value in self.attributes.items()}
+#: Iterates over the sentences of a file. Their vectors are read when they are used.
+Sentences = Callable[[], Iterator[EmbeddedSentence]]
+#: Of a file: strings, numbers and booleans; `dtype` and `compression` among them.
+Attributes = Dict[str, Any]
 
 
 class DumpFormat(ABC):
@@ -70,11 +62,13 @@ class DumpFormat(ABC):
         """Raises `ConfigurationError` if the file cannot hold so many names, or bytes of them."""
 
     @abstractmethod
-    def write(self, path: Path, dump: Dump) -> None:
-        """Writes a file."""
+    def write(
+        self, path: Path, sentences: Sentences, attributes: Attributes, index: Optional[str]
+    ) -> None:
+        """Writes a file. `index` is the map from sentences to lines, as JSON."""
 
     @abstractmethod
-    def read_attributes(self, path: Path) -> Dict[str, Any]:
+    def read_attributes(self, path: Path) -> Attributes:
         """The attributes of a file, as written or as strings; none if it has another format."""
 
 
@@ -84,36 +78,35 @@ class Hdf5(DumpFormat):
     suffix = ".hdf5"
     compressions = ("gzip", "lzf")
 
-    def write(self, path: Path, dump: Dump) -> None:
+    def write(
+        self, path: Path, sentences: Sentences, attributes: Attributes, index: Optional[str]
+    ) -> None:
         # Reserves disk space, because HDF5 crashes when a write fails.
-        num_bytes = _HDF5_BYTES + len(dump.index or "")
-        for name, _, vectors in dump.sentences():
+        num_bytes = _HDF5_BYTES + len(index or "")
+        for name, _, vectors in sentences():
             num_bytes += _HDF5_BYTES_PER_DATASET + 4 * len(name) + vectors.nbytes
         h5py.File(path, "w", libver=_LIBVER, track_order=True).close()
         with open(path, "r+b") as file:
             os.posix_fallocate(file.fileno(), 0, num_bytes)
         with h5py.File(path, "r+", libver=_LIBVER, track_order=True) as hdf5:
-            for name, _, vectors in dump.sentences():
-                _create_dataset(hdf5, name, vectors, dump.attributes["compression"])
-            if dump.index is not None:
-                hdf5.create_dataset(_INDEX, 1, h5py.string_dtype())[0] = dump.index
-            hdf5.attrs.update(dump.attributes)
+            for name, _, vectors in sentences():
+                settings: Dict[str, Any] = {}
+                if attributes["compression"] != "none" and vectors.size:
+                    *layers, num_tokens, dim = vectors.shape
+                    chunks = (*layers, min(num_tokens, _TOKENS_PER_CHUNK), dim)
+                    # Shuffled bytes compress better.
+                    settings = dict(chunks=chunks, shuffle=True)
+                    settings["compression"] = attributes["compression"]
+                hdf5.create_dataset(name, data=vectors, **settings)
+            if index is not None:
+                hdf5.create_dataset(_INDEX, 1, h5py.string_dtype())[0] = index
+            hdf5.attrs.update(attributes)
 
-    def read_attributes(self, path: Path) -> Dict[str, Any]:
+    def read_attributes(self, path: Path) -> Attributes:
         if not h5py.is_hdf5(path):
             return {}
         with h5py.File(path, "r") as hdf5:
             return dict(hdf5.attrs)
-
-
-def _create_dataset(hdf5: h5py.File, name: str, vectors: numpy.ndarray, compression: str) -> None:
-    if compression == "none" or vectors.size == 0:
-        hdf5.create_dataset(name, data=vectors)
-        return
-    *layers, num_tokens, dim = vectors.shape
-    chunks = (*layers, min(num_tokens, _TOKENS_PER_CHUNK), dim)
-    # Shuffled bytes compress better.
-    hdf5.create_dataset(name, data=vectors, chunks=chunks, compression=compression, shuffle=True)
 
 
 class Safetensors(DumpFormat):
@@ -134,9 +127,11 @@ class Safetensors(DumpFormat):
                 "and give their folder as INPUT, or write HDF5 or Parquet."
             )
 
-    def write(self, path: Path, dump: Dump) -> None:
-        dtype = _SAFETENSORS_TYPES[dump.attributes["dtype"]]
-        content = (dump.index or "").encode()
+    def write(
+        self, path: Path, sentences: Sentences, attributes: Attributes, index: Optional[str]
+    ) -> None:
+        dtype = _SAFETENSORS_TYPES[attributes["dtype"]]
+        content = (index or "").encode()
         num_bytes = 0
 
         def entry(name: str, dtype: str, shape: Sequence[int], size: int) -> bytes:
@@ -147,10 +142,10 @@ class Safetensors(DumpFormat):
             return f",{_json(name)}:{_json(value)}".encode()
 
         with open(path, "wb") as file:
-            file.write(bytes(8) + f'{{"__metadata__":{_json(dump.metadata())}'.encode())
-            for name, _, vectors in dump.sentences():
+            file.write(bytes(8) + f'{{"__metadata__":{_json(as_strings(attributes))}'.encode())
+            for name, _, vectors in sentences():
                 file.write(entry(name, dtype, vectors.shape, vectors.nbytes))
-            if dump.index is not None:
+            if index is not None:
                 file.write(entry(_INDEX, "U8", [len(content)], len(content)))
             # Spaces, so that the vectors begin at a multiple of 8 bytes.
             file.write(b"}" + b" " * (-(file.tell() + 1) % 8))
@@ -158,11 +153,11 @@ class Safetensors(DumpFormat):
             file.seek(0)
             file.write((end - 8).to_bytes(8, "little"))
             file.seek(end)
-            for _, _, vectors in dump.sentences():
+            for _, _, vectors in sentences():
                 file.write(vectors.data)
             file.write(content)
 
-    def read_attributes(self, path: Path) -> Dict[str, Any]:
+    def read_attributes(self, path: Path) -> Attributes:
         try:
             with safe_open(path, "numpy") as file:
                 return file.metadata() or {}
@@ -195,26 +190,28 @@ class Parquet(DumpFormat):
                 "words are a column."
             )
 
-    def write(self, path: Path, dump: Dump) -> None:
-        schema = _schema(next(dump.sentences()).vectors).with_metadata(dump.metadata())
+    def write(
+        self, path: Path, sentences: Sentences, attributes: Attributes, index: Optional[str]
+    ) -> None:
+        schema = _schema(next(sentences()).vectors).with_metadata(as_strings(attributes))
         with (
             open(path, "wb") as file,
             _pyarrow().parquet.ParquetWriter(
                 file,
                 schema,
-                compression=dump.attributes["compression"],
+                compression=attributes["compression"],
                 # For vectors, dictionaries and statistics would take space and save nothing.
                 use_dictionary=_WORD_COLUMNS,
                 write_statistics=_WORD_COLUMNS,
             ) as writer,
         ):
-            written = (each for each in dump.sentences() if each.words)
+            written = (each for each in sentences() if each.words)
             for group in groups(
                 written, lambda each: each.vectors.nbytes, None, _BYTES_PER_ROW_GROUP
             ):
                 writer.write_table(_table(group, schema))
 
-    def read_attributes(self, path: Path) -> Dict[str, Any]:
+    def read_attributes(self, path: Path) -> Attributes:
         pyarrow = _pyarrow()
         try:
             found = pyarrow.parquet.read_schema(path).metadata or {}
@@ -264,3 +261,7 @@ _FORMATS = {format.suffix: format for format in (Hdf5(), Safetensors(), Parquet(
 def format_of(path: Path) -> DumpFormat:
     """The format that the suffix of a file or folder names; HDF5 if it names no other."""
     return _FORMATS.get(path.suffix.lower(), _FORMATS[Hdf5.suffix])
+
+
+def as_strings(attributes: Attributes) -> Dict[str, str]:
+    return {name: str(value) for name, value in attributes.items()}

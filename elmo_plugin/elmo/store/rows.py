@@ -1,13 +1,20 @@
 import json
 import os
+import shutil
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Any, BinaryIO, Dict, NamedTuple, Sequence, Union
+from typing import Any, BinaryIO, Callable, Dict, NamedTuple, Sequence, Union
 
 import numpy
 from numpy.lib import format as npy_format
 
-from elmo_plugin.util.atomic_write import UNFINISHED, write_json
+from elmo_plugin.util.atomic_write import (
+    UNFINISHED,
+    atomic_write,
+    check_output,
+    resumable_file,
+    write_json,
+)
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.folder_lock import lock_folder
 
@@ -34,14 +41,14 @@ class RowFile(NamedTuple):
         try:
             # Copy on write, since torch warns of read-only arrays. Nothing is written. The file may
             # have more rows, which a killed process did not commit.
-            return numpy.memmap(folder / self.name, self.dtype, "c", self._header_bytes, shape)
+            return numpy.memmap(folder / self.name, self.dtype, "c", self.header_bytes, shape)
         except (OSError, ValueError) as error:
             raise damaged(folder, f"{self.name} is missing or too short") from error
 
     def open(self, folder: Path, num_rows: int) -> BinaryIO:
         """Opens the file to append after `num_rows` rows. What follows them is cut off."""
         path = folder / self.name
-        size = self._header_bytes + num_rows * self._row_bytes
+        size = self.header_bytes + num_rows * self.row_bytes
         if num_rows and not (path.exists() and path.stat().st_size >= size):
             raise damaged(folder, f"{self.name} is missing or too short")
         file = open(path, "r+b" if num_rows else "w+b")
@@ -52,7 +59,7 @@ class RowFile(NamedTuple):
 
     def commit(self, file: BinaryIO, num_rows: int) -> None:
         """Writes to the disk all rows and, into a `.npy` file, their number."""
-        if self._header_bytes:
+        if self.header_bytes:
             file.seek(0)
             shape = (num_rows, self.width)
             header = {"descr": self.dtype, "fortran_order": False, "shape": shape}
@@ -62,16 +69,12 @@ class RowFile(NamedTuple):
         file.flush()
         os.fsync(file.fileno())
 
-    def num_rows(self, file: BinaryIO) -> int:
-        """The number of rows before the current position in the opened file."""
-        return (file.tell() - self._header_bytes) // self._row_bytes
-
     @property
-    def _header_bytes(self) -> int:
+    def header_bytes(self) -> int:
         return _NPY_HEADER_BYTES if self.name.endswith(".npy") else 0
 
     @property
-    def _row_bytes(self) -> int:
+    def row_bytes(self) -> int:
         return self.width * numpy.dtype(self.dtype).itemsize
 
 
@@ -79,12 +82,11 @@ class Store:
     """
     Files of rows in a folder, and a JSON file with their state. A commit appends to the files and
     then replaces the state. Killed work continues after the last commit: what was appended since is
-    cut off. The index of contexts, the features of probes, and the unfinished files of `elmo embed`
-    and `elmo score` are stores.
+    cut off. The index of contexts and the features of probes are stores.
 
-    `folder` is created if needed. The rows depend on `settings`; existing rows with the same
-    settings are continued. `start` is the rest of the state before the first commit, without the
-    numbers of rows. `force` begins anew if the settings differ, `anew` in any case.
+    `folder` is created if needed. Existing rows with the same `settings` are continued. `start` is
+    the rest of the state before the first commit, without the numbers of rows. `force` begins anew
+    if the settings differ, `anew` in any case.
 
     Raises `ConfigurationError` if the folder cannot be created, another process is writing it, or
     it holds other files, damaged rows, or rows with other settings.
@@ -110,8 +112,15 @@ class Store:
         self._stack = ExitStack()
         self._opened: Dict[str, BinaryIO] = {}
         if folder.is_dir() and not self._is_begun():
-            # Before a lock is written into the folder of something else.
-            self._check_empty()
+            # Checked before a lock is written into the folder of something else. A process that is
+            # killed before it has written the state leaves what is allowed here.
+            for other in sorted(set(os.listdir(folder)) - {"lock"}):
+                if not other.endswith(UNFINISHED):
+                    raise ConfigurationError(
+                        f"{folder} holds other files ({other}), perhaps of another version of "
+                        "elmo_plugin; expected a new folder, or one that this command has written. "
+                        "Name another output, or delete it."
+                    )
         self._lock = lock_folder(folder)
         try:
             self._open(settings, force, anew)
@@ -128,7 +137,8 @@ class Store:
 
     def num_rows(self, name: str) -> int:
         """The number of rows of a file, with those since the last commit."""
-        return self._files[name].num_rows(self._opened[name])
+        file = self._files[name]
+        return (self._opened[name].tell() - file.header_bytes) // file.row_bytes
 
     def commit(self, **progress: Any) -> None:
         """Keeps the appended rows, together with this progress."""
@@ -182,15 +192,75 @@ class Store:
     def _is_begun(self) -> bool:
         return (self.folder / self.state_file).exists()
 
-    def _check_empty(self) -> None:
-        for name in sorted(os.listdir(self.folder)):
-            # A process that is killed before it has written the state leaves these.
-            if name != "lock" and not name.endswith(UNFINISHED):
-                raise ConfigurationError(
-                    f"{self.folder} holds other files ({name}), perhaps of another version of "
-                    "elmo_plugin; expected a new folder, or one that this command has written. "
-                    "Name another output, or delete it."
-                )
+
+class ResumableFile(Store):
+    """
+    A file that is complete or absent, whatever stops its writer. Until `finish` writes it, its rows
+    are a store in the folder `PATH.unfinished`. `path` may be a symbolic link to the file, but no
+    pipe or device. `force` replaces a finished file, and unfinished work with other settings.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        files: Sequence[RowFile],
+        settings: Dict[str, Any],
+        start: Dict[str, Any],
+        force: bool,
+    ) -> None:
+        self.path = resumable_file(path)
+        folder = Path(f"{self.path}{UNFINISHED}")
+        # `path`, because the target of a link may lack the suffix.
+        self._whole = folder / f"whole{path.suffix}"
+        super().__init__(folder, files, settings, start, force)
+
+    def finish(self, write: Callable[[Path], object]) -> None:
+        """Writes the file with `write`, and then removes the rows."""
+        with atomic_write(self._whole) as path:
+            write(path)
+        self._publish()
+
+    def _is_begun(self) -> bool:
+        return super()._is_begun() or self._whole.exists()
+
+    def _open(self, settings: Dict[str, Any], force: bool, anew: bool) -> None:
+        if self._whole.exists():
+            # A process was killed just before its end.
+            self._publish()
+        check_output(self.path, force)
+        super()._open(settings, force, anew)
+
+    def _publish(self) -> None:
+        self._remove()
+        os.replace(self._whole, self.path)
+        for left_by_killed in self.folder.glob(f"*{UNFINISHED}"):
+            left_by_killed.unlink()
+
+
+class ResumableText:
+    """A text file that is written in commits. For parameters and errors see `ResumableFile`."""
+
+    def __init__(self, path: Path, settings: Dict[str, Any], force: bool) -> None:
+        lines = RowFile("lines", "u1", 1, "num_bytes")
+        self._rows = ResumableFile(Path(path), [lines], settings, {"progress": {}}, force)
+        self.folder = self._rows.folder
+
+    @property
+    def progress(self) -> Dict[str, Any]:
+        """The `progress` of the last commit."""
+        return self._rows.state["progress"]
+
+    def commit(self, text: str, progress: Dict[str, Any]) -> None:
+        """Appends text, and stores the `progress` from which work can continue after it."""
+        self._rows.append("lines", text.encode())
+        self._rows.commit(progress=progress)
+
+    def finish(self) -> None:
+        """Writes the file and removes its folder of rows."""
+        self._rows.finish(lambda path: shutil.copyfile(self.folder / "lines", path))
+
+    def close(self) -> None:
+        self._rows.close()
 
 
 def read_state(path: Path) -> Dict[str, Any]:

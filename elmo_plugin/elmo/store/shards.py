@@ -1,6 +1,6 @@
 import os
 import pickle
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 from typing import Callable, Dict, Iterator, Optional, Sequence, Tuple, Union
 
@@ -51,7 +51,13 @@ def dump_shards(
     files are not written again, unless `force` is set.
     """
     for text, output in outputs.items():
-        yield text, _outcome(lambda: bilm, text, output, options, force, num_workers)
+        outcome: Outcome
+        try:
+            outcome = _dump(bilm, text, output, options, force, num_workers)
+        # A text that is not UTF-8 raises `ValueError`.
+        except (ConfigurationError, OSError, ValueError) as error:
+            outcome = error
+        yield text, outcome
 
 
 def dump_shards_with_ray(
@@ -75,27 +81,12 @@ def dump_shards_with_ray(
         yield texts[number], outcome
 
 
-def _outcome(
-    load: Callable[[], Bilm],
-    text: _Path,
-    output: Path,
-    options: DumpOptions,
-    force: bool,
-    num_workers: int = 0,
-    timeout: float = 0.0,
-) -> Outcome:
-    def dump() -> DumpSummary:
-        bilm = load()
-        if not force and (finished := finished_dump(bilm, text, output, options)):
-            return finished
-        return dump_embeddings(bilm, text, output, options, force, num_workers=num_workers)
-
-    try:
-        # After each wait, `dump` checks again whether the file is finished.
-        return wait_for_lock(dump, timeout)
-    # A text that is not UTF-8 raises `ValueError`.
-    except (ConfigurationError, OSError, ValueError) as error:
-        return error
+def _dump(
+    bilm: Bilm, text: _Path, output: Path, options: DumpOptions, force: bool, num_workers: int = 0
+) -> DumpSummary:
+    if not force and (finished := finished_dump(bilm, text, output, options)):
+        return finished
+    return dump_embeddings(bilm, text, output, options, force, num_workers=num_workers)
 
 
 @lru_cache(maxsize=1)
@@ -106,6 +97,8 @@ def _loaded(load: bytes) -> Bilm:
 
 def _task(
     load: bytes, text: _Path, output: Path, options: DumpOptions, force: bool, num_threads: int
-) -> Outcome:
+) -> DumpSummary:
     torch.set_num_threads(num_threads)
-    return _outcome(partial(_loaded, load), text, output, options, force, timeout=_TIMEOUT_SECONDS)
+    bilm = _loaded(load)
+    # After each wait, `_dump` checks again whether the file is finished.
+    return wait_for_lock(lambda: _dump(bilm, text, output, options, force), _TIMEOUT_SECONDS)

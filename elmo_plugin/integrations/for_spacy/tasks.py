@@ -22,7 +22,6 @@ from elmo_plugin.util.weights import save_atomically
 _ARCHIVE = "model.tar.gz"
 # Maximum number of sentences, or documents, in a batch; see also `token_batches`.
 _BATCH_SIZE = 64
-_PREDICATES = ("verbs", "all")
 _VERB = "V"
 
 #: One input of a predictor: a sentence, or the sentences of a document.
@@ -108,7 +107,13 @@ class ElmoTask(BatchPipe):
         """Predicts in batches of sentences, or documents, of similar length."""
         predictor = self.load()
         predictions: Dict[int, Dict[str, Any]] = {}
-        of_docs = [list(_texts(doc, predictor.reads_documents)) for doc in docs]
+        of_docs: List[List[Text]] = []
+        for doc in docs:
+            sentences = sentences_of(doc)
+            if predictor.reads_documents:
+                of_docs.append([sentences] if sentences else [])
+            else:
+                of_docs.append([[tokens] for tokens in sentences])
         texts = [text for own in of_docs for text in own]
         lengths = [sum(map(len, text)) for text in texts]
         order = sorted(range(len(texts)), key=lengths.__getitem__)
@@ -146,14 +151,6 @@ class ElmoTask(BatchPipe):
         # Loaded now, because the folder may be temporary.
         self.load()
         return self
-
-
-def _texts(doc: Doc, whole: bool) -> List[Text]:
-    """Returns the sentences of a document, each as one text or all as one if `whole`."""
-    sentences = sentences_of(doc)
-    if whole:
-        return [sentences] if sentences else []
-    return [[tokens] for tokens in sentences]
 
 
 @Language.factory("elmo_ner", assigns=["doc.ents", "token.ent_iob", "token.ent_type"])
@@ -200,7 +197,7 @@ class ElmoSrl(ElmoTask):
         self, nlp: Language, name: str, archive: str = "", predicates: str = "verbs"
     ) -> None:
         super().__init__(nlp, name, archive)
-        check_one_of(_PREDICATES, predicates=predicates)
+        check_one_of(("verbs", "all"), predicates=predicates)
         self._predicates = predicates
 
     def line_of(self, text: Text) -> Dict[str, Any]:

@@ -2,7 +2,6 @@
 
 import random
 import threading
-from collections import Counter
 
 import pytest
 import torch
@@ -48,35 +47,21 @@ def ids_of(batch):
     return batch["tokens"]["elmo"]["elmo_tokens"]
 
 
-def _sentences_of(batches):
-    for row in (row for ids in batches for row in ids):
-        yield row[(row > 0).any(dim=1)].numpy().tobytes()
-
-
 def is_idle():
     return not any("elmo-prefetch" in thread.name for thread in threading.enumerate())
 
 
 @pytest.mark.parametrize(
-    "settings",
-    [{}, {"shuffle": True}, {"num_workers": 2}, {"max_instances_in_memory": 8},
-     {"batches_per_epoch": 2}],
-)  # fmt: skip
+    "settings", [{"shuffle": True}, {"max_instances_in_memory": 8}, {"batches_per_epoch": 2}]
+)
 def test_batches_are_those_of_allennlp_in_the_same_order(make_loader, settings):
-    torch.manual_seed(0)
     seen = {}
     for kind in ("multiprocess", "elmo-prefetch"):
         random.seed(1)
         loader = make_loader(kind, **settings)
         seen[kind] = [ids_of(batch) for _ in range(3) for batch in loader]
     assert len(seen["multiprocess"]) == len(seen["elmo-prefetch"]) > 5
-    pairs = list(zip(*seen.values()))
-    if "num_workers" in settings:
-        # Two workers race for the queue, so that batches may differ, but no sentence is lost.
-        ours, theirs = (Counter(_sentences_of(batches)) for batches in seen.values())
-        assert ours == theirs and sum(ours.values()) == 3 * TAGGED.count("\n")
-    else:
-        assert all(torch.equal(expected, found) for expected, found in pairs)
+    assert all(torch.equal(expected, found) for expected, found in zip(*seen.values()))
     assert is_idle()
 
 
@@ -130,13 +115,6 @@ def test_texts_of_several_fields_are_prefetched_as_the_model_reads_them(tmp_path
     cache._on_disk = lambda keys: pytest.fail(f"{len(keys)} entries were not prefetched")
     for batch in batches[1:]:
         read(batch.as_tensor_dict())
-
-
-def test_an_iteration_given_up_leaves_no_thread_behind(make_loader):
-    batches = iter(make_loader("elmo-prefetch"))
-    next(batches)
-    batches.close()
-    assert is_idle()
 
 
 def test_an_error_of_the_reader_comes_through(make_loader):

@@ -13,8 +13,8 @@ import pytest
 
 from elmo_plugin.analysis.neighbours.context_index import IndexWriter
 from elmo_plugin.elmo.store.dump import DumpFile
-from elmo_plugin.elmo.store.resumable import ResumableText
-from elmo_plugin.elmo.store.rows import RowFile, Store
+from elmo_plugin.elmo.store.formats import format_of
+from elmo_plugin.elmo.store.rows import ResumableText, RowFile, Store
 from elmo_plugin.elmo.store.sentence_vectors import EmbeddedSentence
 from elmo_plugin.util.atomic_write import remove_abandoned
 from elmo_plugin.util.errors import ConfigurationError
@@ -326,3 +326,34 @@ def test_a_full_disk_at_the_end_costs_nothing(tmp_path, suffix, compression):
     found, attributes = read(path)
     assert same(found, {str(line): vectors_of(line) for line in range(NUM_LINES)})
     assert attributes["complete"] == "True" and attributes["num_lines"] == str(NUM_LINES)
+
+
+@pytest.mark.parametrize("dump", FILES[1:], ids=lambda dump: dump.name)
+def test_a_file_that_something_else_wrote_is_not_taken_for_a_finished_one(dump, tmp_path):
+    path = tmp_path / dump.name
+    for junk in (b"", b"junk", b"\0" * 100):
+        path.write_bytes(junk)
+        assert format_of(path).read_attributes(path) == {}
+    write(dump, path, force=True)
+    assert str(format_of(path).read_attributes(path)["complete"]) == "True"
+
+
+@pytest.mark.parametrize("compression", ["none", "gzip", "lzf"])
+def test_hdf5_never_needs_more_space_than_is_reserved(tmp_path, monkeypatch, compression):
+    path = tmp_path / "out.hdf5"
+    reserved = []
+    allocate = os.posix_fallocate
+    monkeypatch.setattr(os, "posix_fallocate", lambda *a: reserved.append(a[2]) or allocate(*a))
+    generator = numpy.random.default_rng(0)
+    for num_tokens, name in ((0, ""), (1, ""), (3, "name " * 500), (1100, "")):
+        sentences = []
+        for number in range(400 if num_tokens < 4 else 3):
+            # Random bytes, which no filter can make smaller.
+            data = generator.bytes(2 * num_tokens * 8 * 4)
+            vectors = numpy.frombuffer(data, "float32").reshape(2, num_tokens, 8)
+            words = (f"{name}{number}",)
+            sentences.append(EmbeddedSentence(words[0], words, vectors))
+        with closing(DumpFile(path, {**SETTINGS, "compression": compression}, True)) as file:
+            file.add(sentences, {"num_lines": 1, "text_sha256": ""})
+            file.export("text.txt")
+        assert path.stat().st_size < reserved.pop() and not reserved

@@ -65,20 +65,6 @@ def test_vectors_and_gradients_are_those_of_pytorch(docs, trainable):
         torch.testing.assert_close(found[name], gradient, atol=1e-5, rtol=1e-4)
 
 
-def test_an_optimizer_of_thinc_moves_what_has_gradients(docs):
-    model = initialized(docs)
-    elmo = model.shims[0].elmo
-    before = {name: p.detach().clone() for name, p in elmo.named_parameters()}
-    _, backprop = model.begin_update(docs)
-    backprop(random_gradients(docs, model.get_dim("nO")))
-    gradients = {n: p.grad.clone() for n, p in trained_parameters(model).items()}
-    model.finish_update(SGD(0.1, grad_clip=0.0, L2=0.0))
-    for name, parameter in elmo.named_parameters():
-        expected = before[name] - 0.1 * gradients.get(name, 0.0)
-        torch.testing.assert_close(parameter.data, expected)
-        assert parameter.grad is None or not parameter.grad.any()
-
-
 def test_weights_are_prepared_once_for_many_batches(docs):
     model = initialized(docs)
     bilm = model.shims[0].elmo.bilm

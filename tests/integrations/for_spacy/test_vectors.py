@@ -95,13 +95,6 @@ def test_the_batch_size_changes_nothing(pipeline):
             numpy.testing.assert_allclose(doc.tensor, tensor, atol=1e-6)
 
 
-def test_a_long_document_is_read(pipeline):
-    nlp = spacy.blank("en")
-    nlp.add_pipe("elmo")
-    doc = nlp(Doc(nlp.vocab, words=["play", "chess"] * 10_000))
-    assert doc.tensor.shape == (20_000, 32) and numpy.isfinite(doc.tensor).all()
-
-
 @pytest.mark.parametrize("store", ["disk", "bytes"])
 def test_a_stored_pipeline_needs_no_other_file(
     pipeline, options_file, weight_file, tmp_path, store
