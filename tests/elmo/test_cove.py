@@ -31,11 +31,6 @@ def test_sentences_have_the_layers_of_torch_and_unknown_words_are_zeros(batch_si
             torch.testing.assert_close(layers[1], expected, rtol=1e-5, atol=1e-6)
 
 
-def test_a_sentence_that_is_no_list_of_words_is_named():
-    with pytest.raises(TypeError, match=r"sentences\[1\]"):
-        list(embed_with_cove(read_cove_encoder(WEIGHTS), {}, [["a"], "b c"]))
-
-
 @pytest.mark.parametrize("width", [1, 99])
 def test_vectors_of_another_width_are_named(width):
     encoder = read_cove_encoder(WEIGHTS)

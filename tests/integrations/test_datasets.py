@@ -33,12 +33,9 @@ def test_every_row_has_the_vectors_of_its_tokens(dataset, bilm, batch_size):
     check(embed_dataset(dataset, bilm, layers="last"), bilm, [2])
 
 
-def test_other_kinds_of_data_sets(dataset, bilm):
+def test_other_kinds_of_data_sets_and_names_of_columns(dataset, bilm):
     check(embed_dataset(dataset.to_iterable_dataset(), bilm), bilm)
     check(embed_dataset(datasets.DatasetDict(train=dataset), bilm)["train"], bilm)
-
-
-def test_columns_have_the_names_that_are_given(dataset, bilm):
     renamed = dataset.rename_column("tokens", "words")
     found = embed_dataset(renamed, bilm, column="words", new_column="vectors")
     assert found.column_names == ["words", "number", "vectors"]

@@ -38,12 +38,6 @@ def test_layers_can_be_concatenated(bilm):
     assert found.shape == (4, 2 * bilm.output_dim)
 
 
-def test_a_stored_stack_concatenates_in_the_same_order(bilm):
-    stack = StackedEmbeddings([ElmoEmbeddings(bilm, "last"), ElmoEmbeddings(bilm, [0])])
-    again = StackedEmbeddings.from_params(stack.to_params())
-    assert [each.name for each in again.embeddings] == [each.name for each in stack.embeddings]
-
-
 def test_a_sentence_gets_the_vectors_of_each_bilm(bilm):
     sentence = Sentence(WORDS[0])
     for each in (bilm, Bilm(bilm.options).eval(), Bilm(bilm.options, warm_up=True).eval()):
@@ -52,11 +46,6 @@ def test_a_sentence_gets_the_vectors_of_each_bilm(bilm):
         (layers,) = embed_sentences(each, WORDS[:1])
         found = torch.stack([token.get_embedding([embeddings.name]) for token in sentence])
         torch.testing.assert_close(found, layers.mean(dim=0))
-
-
-def test_warm_up_is_stored(bilm):
-    embeddings = ElmoEmbeddings(Bilm(bilm.options, warm_up=True))
-    assert ElmoEmbeddings.from_params(embeddings.to_params()).bilm.warm_up
 
 
 def test_a_tagger_learns_and_is_stored_with_its_bilm(bilm, tmp_path):

@@ -32,21 +32,16 @@ def test_texts_have_the_mean_of_their_tokens(shared_bilm):
     assert found.shape == (3, shared_bilm.output_dim)
 
 
-def test_words_and_a_prompt_are_read(shared_bilm):
-    model = make()
+@pytest.mark.parametrize("include_prompt", [True, False])
+def test_words_and_a_prompt_are_read(shared_bilm, include_prompt):
+    tokens = ElmoTokens()
+    pooling = Pooling(tokens.get_embedding_dimension(), include_prompt=include_prompt)
+    model = SentenceTransformer(modules=[tokens, pooling], device="cpu")
     numpy.testing.assert_allclose(model.encode(WORDS[:2]), model.encode(TEXTS[:2]), atol=1e-6)
     (layers,) = embed_sentences(shared_bilm, [["query", ":", *WORDS[0]]])
     found = model.encode(TEXTS[:1], prompt="query: ")
-    numpy.testing.assert_allclose(found[0], layers.mean(dim=(0, 1)), atol=1e-5)
-
-
-def test_pooling_can_leave_a_prompt_out(shared_bilm):
-    tokens = ElmoTokens()
-    pooling = Pooling(tokens.get_embedding_dimension(), include_prompt=False)
-    model = SentenceTransformer(modules=[tokens, pooling], device="cpu")
-    (layers,) = embed_sentences(shared_bilm, [["query", ":", *WORDS[0]]])
-    found = model.encode(TEXTS[:1], prompt="query: ")
-    numpy.testing.assert_allclose(found[0], layers[:, 2:].mean(dim=(0, 1)), atol=1e-5)
+    expected = layers if include_prompt else layers[:, 2:]
+    numpy.testing.assert_allclose(found[0], expected.mean(dim=(0, 1)), atol=1e-5)
 
 
 def test_training_changes_the_weights_of_the_layers_only():

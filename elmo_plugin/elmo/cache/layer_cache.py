@@ -41,15 +41,12 @@ class LayerCache:
     """
     Layers of a frozen biLM on the disk, in half precision, one entry per sentence. An entry takes
     `2 * entry_width` bytes for each token, `<S>` and `</S>`: 5,120 for the published biLM
-    (4096/512), 1,280 for 512/128. Create a cache with `open`, because a process must not open a
-    store twice.
+    (4096/512). Create a cache with `open`, because a process must not open a store twice.
 
-    The store is an LMDB file. Any number of processes can read it while one writes. A kill or a
-    power cut cannot damage it, because a commit is either complete or absent. Entries are collected
-    in memory and written in groups of 16 MB. A damaged entry counts as missing. If the store cannot
-    be read or written, it logs a warning, and layers are computed as without a cache. It stops
-    growing when 20 GB of the disk, or a tenth of a smaller disk, are left. LMDB's locks do not work
-    on network file systems, nor between containers that share a folder but not their process ids.
+    The store is an LMDB file, which processes of one machine may share; `docs/cache.md` says what
+    is safe. Entries are collected in memory and written in groups of 16 MB. A damaged entry counts
+    as missing. If the store cannot be read or written, it logs a warning, and layers are computed
+    as without a cache.
     """
 
     _opened: Dict[Path, "LayerCache"] = {}

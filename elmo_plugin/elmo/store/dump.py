@@ -64,14 +64,14 @@ class DumpFile(ResumableFile):
         """Writes the file. `input_path` becomes an attribute."""
         attributes = {name: self.state[name] for name in self._attributes}
         attributes.update(input=input_path, complete=True, elmo_plugin_version=_version())
-        index: Optional[Dict[str, str]] = None
+        index: Optional[str] = None
         without = self.state.get("sentence_keys") or self.state.get("forget_sentences")
         if self._format.has_index and not without:
-            index = {}
+            names: Dict[str, str] = {}
             for name, words, _ in self._sentences():
-                index.setdefault(" ".join(words), name)
-        stored = None if index is None else json.dumps(index)
-        self.finish(lambda path: self._format.write(path, self._sentences, attributes, stored))
+                names.setdefault(" ".join(words), name)
+            index = json.dumps(names)
+        self.finish(lambda path: self._format.write(path, self._sentences, attributes, index))
 
     def _sentences(self) -> Iterator[EmbeddedSentence]:
         """Sentences in the order of the lines; if they are keys, only the first of equal ones."""
@@ -98,20 +98,16 @@ def dump_embeddings(
 ) -> DumpSummary:
     """
     Writes the vectors of a text file (see `read_sentences`) in the format of the output's suffix.
-
-    HDF5 and safetensors have one dataset per line: `(num_layers, num_tokens, output_dim)`, or
-    `(num_tokens, output_dim)` for one layer or the average. An empty line gives an empty dataset
-    (none if sentences are keys). Parquet has one row per token. Attributes of the file are the
-    options, `bilm_options`, `bilm_fingerprint`, `input`, `num_lines`, `text_sha256` (of the
-    sentences), `complete` and versions.
+    `docs/commands.md` describes the formats. Attributes of the file are the options,
+    `bilm_options`, `bilm_fingerprint`, `input`, `num_lines`, `text_sha256` (of the sentences),
+    `complete` and versions.
 
     After a kill, the same call continues after the last commit and ends with the same file; see
     `sentence_groups`. Memory grows with `batch_size`, the longest line, `num_workers` and, unless
     `forget_sentences` is set, the distinct sentences. For `force` see `ResumableFile`.
 
-    `num_workers` processes compute vectors; 0 means this process alone. They share the cores unless
-    `OMP_NUM_THREADS` is set. One process with as many threads gives the same vectors. `on_progress`
-    is called with the number of lines done since the last call.
+    `num_workers` processes compute vectors; 0 means this process alone. `on_progress` is called
+    with the number of lines done since the last call.
 
     Raises `ConfigurationError` if the biLM is stateful, the input is empty, the format cannot do
     what the options ask for, the output cannot be written or was begun with another text, vectors

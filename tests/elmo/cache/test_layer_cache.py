@@ -4,7 +4,6 @@ import multiprocessing
 import os
 import random
 import shutil
-import signal
 import zlib
 from collections import namedtuple
 from pathlib import Path
@@ -16,7 +15,7 @@ import torch
 
 from elmo_plugin.elmo.cache import layer_cache as module
 from elmo_plugin.elmo.cache.frozen_layers import FrozenLayers
-from elmo_plugin.elmo.cache.layer_cache import LayerCache, bilm_key, entry_width, sentence_key
+from elmo_plugin.elmo.cache.layer_cache import LayerCache, entry_width, sentence_key
 
 WIDTH = 640
 PROCESSES = multiprocessing.get_context("forkserver")
@@ -150,31 +149,6 @@ def _write(path, numbers):
     cache.flush()
 
 
-def _read_forever(path, progress):
-    cache = LayerCache(path, WIDTH)
-    entries = cache._on_disk([entry(0)[0]])
-    next(entries)
-    progress.send(True)
-    signal.pause()
-
-
-def test_killed_readers_do_not_fill_the_table_of_readers(path, reopen):
-    cache = reopen()
-    fill(cache, range(1))
-    cache.flush()
-    receiver, sender = PROCESSES.Pipe(duplex=False)
-    for _ in range(3):
-        reader = PROCESSES.Process(target=_read_forever, args=(path, sender))
-        reader.start()
-        assert receiver.poll(60)
-        receiver.recv()
-        reader.kill()
-        reader.join()
-    assert exit_code(_write, path, range(1, 5)) == 0
-    assert cache._environment.reader_check() == 0
-    assert right_entries(cache, range(5)) == 5
-
-
 def test_a_forked_child_leaves_the_store_alone(path, reopen, monkeypatch):
     cache = reopen()
     monkeypatch.setitem(LayerCache._opened, path, cache)
@@ -298,19 +272,6 @@ def test_keys_tell_sentences_apart(shared_bilm):
     ids = shared_bilm.characters.batch_ids(batch).numpy()
     keys = [sentence_key(of_words[: len(words)]) for of_words, words in zip(ids, batch)]
     assert len(set(keys)) == 6
-
-
-def test_the_key_of_a_bilm_depends_on_options_weights_and_warm_up(make_bilm):
-    seen = set()
-    for settings in (
-        {}, {"seed": 1}, {"warm_up": True}, {"n_layers": 1}, {"cell_clip": 2.0},
-        {"use_skip_connections": False},
-    ):  # fmt: skip
-        bilm = make_bilm(**settings)
-        bilm.register_buffer("options_json", bilm.options_json.flip(0))
-        assert bilm_key(bilm) == bilm_key(make_bilm(**settings))
-        seen.add(bilm_key(bilm))
-    assert len(seen) == 6
 
 
 def test_an_entry_is_as_large_as_documented(make_bilm):

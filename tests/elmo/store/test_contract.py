@@ -14,7 +14,7 @@ import pytest
 from elmo_plugin.analysis.neighbours.context_index import IndexWriter
 from elmo_plugin.elmo.store.dump import DumpFile
 from elmo_plugin.elmo.store.formats import format_of
-from elmo_plugin.elmo.store.rows import ResumableText, RowFile, Store
+from elmo_plugin.elmo.store.rows import ResumableText, Store
 from elmo_plugin.elmo.store.sentence_vectors import EmbeddedSentence
 from elmo_plugin.util.atomic_write import remove_abandoned
 from elmo_plugin.util.errors import ConfigurationError
@@ -49,18 +49,6 @@ class Index:
         pass
 
 
-class Features(Index):
-    name, rows = "features", "layer_0.float16"
-
-    def open(self, path, settings, force):
-        files = [RowFile(self.rows, "<f2", 40, "num_rows")]
-        return Store(path, files, settings, {"num_lines": 0}, force)
-
-    def add(self, store, line):
-        store.append(self.rows, vectors_of(line)[0])
-        store.commit(num_lines=line + 1)
-
-
 class Text(Index):
     name, rows = "scores.tsv", "lines"
 
@@ -93,7 +81,7 @@ class Dump(Index):
 
 
 FILES = [Text(), *map(Dump, (".hdf5", ".safetensors", ".parquet"))]
-USES = [Index(), Features(), *FILES]
+USES = [Index(), *FILES]
 
 
 @pytest.fixture(params=USES, ids=lambda use: use.name)
@@ -207,16 +195,6 @@ def test_only_the_same_settings_continue_unless_forced(use, path, tmp_path):
     assert content(path.parent) == content(tmp_path / "alone")
 
 
-def test_rows_after_the_last_commit_are_cut_off(use, path, tmp_path):
-    write(use, path, stop=3)
-    with open(rows_of(use, path), "ab") as rows:
-        # By a process that was killed before its next commit.
-        rows.write(b"x" * 1000)
-    write(use, path)
-    write(use, tmp_path / "alone" / use.name)
-    assert content(path.parent) == content(tmp_path / "alone")
-
-
 def test_rows_that_were_lost_are_damage(use, path):
     write(use, path, stop=3)
     rows = rows_of(use, path)
@@ -259,12 +237,6 @@ def test_other_files_are_neither_replaced_nor_continued(use, path):
     assert (folder / "lock").read_text() == "not ours"
 
 
-def test_a_folder_that_cannot_be_created_is_named(use, path):
-    path.parent.write_text("a file")
-    with pytest.raises(ConfigurationError, match=f"cannot be written: {path.parent} is not a fold"):
-        write(use, path)
-
-
 @pytest.fixture(params=FILES, ids=lambda use: use.name)
 def file(request):
     return request.param
@@ -293,18 +265,6 @@ def test_a_link_stays_and_the_file_that_it_names_is_written(file, tmp_path):
     assert sorted(content(tmp_path)) == ["other/vectors", path.name]
     write(file, tmp_path / "alone" / file.name)
     assert path.read_bytes() == (tmp_path / "alone" / file.name).read_bytes()
-
-
-def test_a_pipe_or_a_folder_is_refused_and_stays(file, tmp_path):
-    path = tmp_path / file.name
-    os.mkfifo(path)
-    with pytest.raises(ConfigurationError, match="is a pipe or device; expected the name of"):
-        write(file, path, force=True)
-    assert path.is_fifo() and os.listdir(tmp_path) == [path.name]
-    path.unlink()
-    path.mkdir()
-    with pytest.raises(ConfigurationError, match="is a folder; expected the name of a file"):
-        write(file, path, force=True)
 
 
 @pytest.mark.parametrize("suffix, compression", [(".hdf5", "gzip"), (".parquet", "zstd")])

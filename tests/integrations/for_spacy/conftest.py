@@ -1,5 +1,5 @@
 from pathlib import Path
-from typing import Any, Callable, Dict
+from typing import Any, Callable
 
 import pytest
 import spacy
@@ -24,13 +24,8 @@ def pipeline() -> Callable[..., Language]:
     def make(component: str, **config: Any) -> Language:
         nlp = spacy.blank("en")
         nlp.add_pipe("sentencizer")
-        nlp.add_pipe(component, config=_as_json(config))
+        files = {name: str(value) for name, value in config.items() if isinstance(value, Path)}
+        nlp.add_pipe(component, config={**config, **files})
         return nlp
 
     return make
-
-
-def _as_json(config: Dict[str, Any]) -> Dict[str, Any]:
-    return {
-        name: str(value) if isinstance(value, Path) else value for name, value in config.items()
-    }
