@@ -240,11 +240,14 @@ def test_the_ending_of_a_folder_is_the_format_of_its_files(text, tmp_path, capsy
     run(texts, out, "--top")
     assert "7 lines (7 of them earlier)" in capsys.readouterr().err
     assert {path: path.read_bytes() for path in out.iterdir()} == before
-    (texts / "b.txt").write_text("Yet another .\n")
+    (texts / "b.txt").write_text("Another .\n")
     assert "1 of 2 texts failed" in failure(texts, out, "--top")
     assert "b.txt has changed" in capsys.readouterr().err
     assert "2 of 2 texts failed" in failure(texts, out, "--all")
     assert "layers top, now all" in capsys.readouterr().err
+    run(texts, out, "--top", "--force")
+    assert "earlier" not in capsys.readouterr().err
+    assert len(read(out / "b.txt.parquet")[0]["0"]) == 2
 
 
 def test_nothing_is_begun_that_the_disk_cannot_hold(text, tmp_path, monkeypatch, capsys):

@@ -121,7 +121,7 @@ def dump_embeddings(
         raise ConfigurationError(f"{output_path} is the input; name another output.")
     format_of(output_path).check(options)
     text = DigestedText([input_path])
-    sentences = _sentences(text, output_path, options)
+    sentences = _within_limits(text, output_path, options)
     with closing(DumpFile(output_path, _settings(bilm, options), force)) as file:
         num_resumed = file.state["num_lines"]
         text.skip(sentences, num_resumed, file.state["text_sha256"], file.folder)
@@ -167,7 +167,7 @@ def finished_dump(
 def count_text(input_path: _Path, output_path: _Path, options: DumpOptions) -> Tuple[int, int]:
     """Counts lines and tokens. Raises `ConfigurationError` if the format holds fewer lines."""
     text = DigestedText([input_path])
-    for _ in _sentences(text, Path(output_path), options):
+    for _ in _within_limits(text, Path(output_path), options):
         pass
     return text.num_lines, text.num_tokens
 
@@ -194,7 +194,7 @@ def check_space(outputs: Sequence[_Path], num_bytes: int) -> None:
         )
 
 
-def _sentences(text: DigestedText, output: Path, options: DumpOptions) -> Iterator[Sentence]:
+def _within_limits(text: DigestedText, output: Path, options: DumpOptions) -> Iterator[Sentence]:
     """The sentences of a text. Refuses more of them than the format of the output can hold."""
     num_bytes = 0
     for line_number, words in text.sentences():

@@ -238,21 +238,20 @@ def _schema(vectors: numpy.ndarray) -> Any:
 def _table(sentences: List[EmbeddedSentence], schema: Any) -> Any:
     pyarrow = _pyarrow()
     lengths = [len(sentence.words) for sentence in sentences]
-    columns = [
+    columns: List[Any] = [
         numpy.repeat([int(sentence.name) for sentence in sentences], lengths),
         numpy.concatenate([numpy.arange(length) for length in lengths]),
         [word for sentence in sentences for word in sentence.words],
     ]
-    arrays = [pyarrow.array(column, field.type) for column, field in zip(columns, schema)]
     for layer, field in enumerate(list(schema)[len(columns) :]):
         # Shape of one of them: (num_tokens, dim)
         vectors = [
             each.vectors.reshape(-1, len(each.words), field.type.list_size)[layer]
             for each in sentences
         ]
-        values = pyarrow.array(numpy.concatenate(vectors).reshape(-1))
-        arrays.append(pyarrow.FixedSizeListArray.from_arrays(values, type=field.type))
-    return pyarrow.Table.from_arrays(arrays, schema=schema)
+        values = numpy.concatenate(vectors).reshape(-1)
+        columns.append(pyarrow.FixedSizeListArray.from_arrays(values, type=field.type))
+    return pyarrow.Table.from_arrays(columns, schema=schema)
 
 
 _FORMATS = {format.suffix: format for format in (Hdf5(), Safetensors(), Parquet())}

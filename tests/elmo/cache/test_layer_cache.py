@@ -15,7 +15,7 @@ import torch
 
 from elmo_plugin.elmo.cache import layer_cache as module
 from elmo_plugin.elmo.cache.frozen_layers import FrozenLayers
-from elmo_plugin.elmo.cache.layer_cache import LayerCache, entry_width, sentence_key
+from elmo_plugin.elmo.cache.layer_cache import LayerCache, entry_width
 
 WIDTH = 640
 PROCESSES = multiprocessing.get_context("forkserver")
@@ -216,10 +216,9 @@ def test_flipped_bytes_are_never_taken_for_layers(path, reopen, caplog):
     cache = reopen()
     found = right_entries(cache, range(200))
     assert found < 200 and any("damaged" in message for message in caplog.messages)
-    if cache._writable:
-        fill(cache, range(200))
-        cache.flush()
-        assert not cache._writable or right_entries(cache, range(200)) == 200
+    fill(cache, range(200))
+    cache.flush()
+    assert not cache._writable or right_entries(cache, range(200)) == 200
 
 
 def test_a_full_disk_stops_writing_with_one_warning(reopen, monkeypatch, caplog):
@@ -265,13 +264,6 @@ def test_without_a_usable_cache_layers_are_computed_and_one_warning_is_logged(
     (message,) = [r.getMessage() for r in caplog.records if r.levelname == "WARNING"]
     assert f"cache in {place} cannot be opened" in message
     assert "Choose a folder in which you may write" in message
-
-
-def test_keys_tell_sentences_apart(shared_bilm):
-    batch = [["a", "b"], ["a"], ["ab"], [], ["b", "a"], ["a", "b", "c", "d"]]
-    ids = shared_bilm.characters.batch_ids(batch).numpy()
-    keys = [sentence_key(of_words[: len(words)]) for of_words, words in zip(ids, batch)]
-    assert len(set(keys)) == 6
 
 
 def test_an_entry_is_as_large_as_documented(make_bilm):

@@ -55,26 +55,6 @@ def test_a_file_of_another_warm_up_is_not_taken_for_a_finished_one(tmp_path):
         finished_dump(load_bilm(), text, out, options)
 
 
-def test_what_is_finished_is_not_done_again(texts, tmp_path, capsys, monkeypatch):
-    out = tmp_path / "vectors"
-    run(texts, out, "--top")
-    before = contents(out)
-    (out / "b.txt.hdf5").unlink()
-    capsys.readouterr()
-    run(texts, out, "--top")
-    assert contents(out) == before
-    assert capsys.readouterr().err.count("300 lines (300 of them earlier)") == 2
-    (texts / "a.txt").write_text("Another text .\n")
-    assert "1 of 3 texts failed" in failure(texts, out, "--top")
-    assert "a.txt has changed" in capsys.readouterr().err
-    capsys.readouterr()
-    run(texts, out, "--top", "--force")
-    # All three are written again: 3 + 2 * 1,800 tokens, 32 numbers of 4 bytes.
-    assert "0.5 MB of vectors to write." in capsys.readouterr().err
-    assert "3 of 3 texts failed" in failure(texts, out, "--all")
-    assert "layers top, now all" in capsys.readouterr().err
-
-
 def test_a_text_that_cannot_be_read_stops_no_other(texts, tmp_path, capsys):
     (texts / "b.txt").write_text("")
     message = failure(texts, tmp_path / "vectors", "--top")

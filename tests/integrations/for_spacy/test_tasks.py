@@ -191,14 +191,11 @@ def test_a_document_keeps_its_frames_and_clusters_when_it_is_stored(pipeline, ar
     nlp = pipeline("elmo_srl", archive=archive_of("srl"), predicates="all")
     nlp.add_pipe("elmo_coref", config={"archive": str(archive_of("coref"))})
     doc = nlp(TEXT)
+    unprocessed = nlp.make_doc(TEXT)
+    assert unprocessed._.srl == [] and unprocessed._.coref_clusters == []
     again = Doc(nlp.vocab).from_bytes(doc.to_bytes())
     assert frames(again) == frames(doc) and frames(doc)
     assert clusters(again) == clusters(doc)
-
-
-def test_an_unprocessed_document_has_no_frames_and_no_clusters(pipeline, archive_of):
-    doc = spacy.blank("en")(TEXT)
-    assert doc._.srl == [] and doc._.coref_clusters == []
 
 
 @pytest.mark.parametrize(
