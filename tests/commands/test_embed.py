@@ -17,7 +17,7 @@ from elmo_plugin.bilm.fingerprint import fingerprint
 from elmo_plugin.commands.bilm_arguments import TextBilmArguments
 from elmo_plugin.elmo.store import sentence_vectors
 from elmo_plugin.elmo.store.dump import check_space
-from elmo_plugin.elmo.store.sentence_vectors import sentence_name
+from elmo_plugin.elmo.store.sentence_vectors import DumpOptions, dataset_name
 from elmo_plugin.util.errors import ConfigurationError
 from tests.bilm.token_files import save_token_bilm
 from tests.commands import running
@@ -107,11 +107,12 @@ def test_sentences_can_be_keys(tmp_path, shared_bilm):
     text = write(tmp_path / "text.txt", lines)
     for suffix in SUFFIXES[:2]:
         run(text, tmp_path / f"out{suffix}", "--all", "--use-sentence-keys")
+    options = DumpOptions(sentence_keys=True)
     with h5py.File(tmp_path / "out.hdf5") as file:
         assert len(file) == 9
         for line, layers in zip(lines, layers_of(shared_bilm, lines)):
             if line:
-                vectors = file[sentence_name(line.split())][...]
+                vectors = file[dataset_name(0, line.split(), options)][...]
                 numpy.testing.assert_allclose(vectors, layers, atol=1e-6)
         assert {'and \u2215 or "x\\y" .', "\u2024", "nul \u2400", "\uff3f_metadata__"} < set(file)
     assert same(read(tmp_path / "out.safetensors")[0], read(tmp_path / "out.hdf5")[0])

@@ -30,7 +30,7 @@ class DumpOptions:
     #: For HDF5 `gzip`, or `lzf`, which is faster but which only h5py reads; for Parquet `zstd`.
     compression: Optional[str] = None
     batch_size: int = 64
-    #: Name datasets by `sentence_name` instead of by line.
+    #: Name datasets by sentence instead of by line, see `dataset_name`.
     sentence_keys: bool = False
     #: Do not store the map from sentences to lines, which grows with the text.
     forget_sentences: bool = False
@@ -110,16 +110,14 @@ def compute_vectors(
 
 
 def dataset_name(line_number: int, words: Sequence[str], options: DumpOptions) -> str:
-    """The name of a line's dataset (lines count from 1); empty if the line is not written."""
-    return sentence_name(words) if options.sentence_keys else str(line_number - 1)
-
-
-def sentence_name(words: Sequence[str]) -> str:
     """
-    A sentence as a key: its words joined by one space; empty without words. Impossible keys are
-    changed: `/` becomes `∕` (U+2215), NUL `␀` (U+2400), a lone full stop `․` (U+2024), and the
-    first character of `__metadata__` U+FF3F.
+    The name of a line's dataset; empty if the line is not written. If sentences are keys, it is the
+    words joined by one space, and impossible keys are changed: `/` becomes `∕` (U+2215), NUL `␀`
+    (U+2400), a lone full stop `․` (U+2024), and the first character of `__metadata__` U+FF3F.
     """
+    if not options.sentence_keys:
+        # Lines count from 1, datasets from 0.
+        return str(line_number - 1)
     key = " ".join(words).translate(_NOT_IN_KEYS)
     return _NOT_KEYS.get(key, key)
 

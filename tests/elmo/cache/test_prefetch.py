@@ -117,18 +117,6 @@ def test_texts_of_several_fields_are_prefetched_as_the_model_reads_them(tmp_path
         read(batch.as_tensor_dict())
 
 
-def test_an_error_of_the_reader_comes_through(make_loader):
-    loader = make_loader("elmo-prefetch")
-
-    def fail(instances):
-        raise ValueError("line 3 is wrong")
-
-    loader.collate_fn = fail
-    with pytest.raises(ValueError, match="line 3 is wrong"):
-        next(iter(loader))
-    assert is_idle()
-
-
 def test_batches_arrive_on_the_target_device(make_loader):
     loader = make_loader("elmo-prefetch")
     loader.set_target_device(torch.device("meta"))
