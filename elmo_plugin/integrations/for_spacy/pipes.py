@@ -1,5 +1,6 @@
 import os
 from contextlib import contextmanager
+from functools import cached_property
 from io import BytesIO
 from pathlib import Path
 from tarfile import TarFile
@@ -99,15 +100,11 @@ class ElmoVectors(BatchPipe):
         super().__init__(name)
         self._files = (options_file, weight_file)
         self._layers, self._dtype = layers, dtype
-        self._loaded: Optional[Bilm] = None
 
-    @property
+    @cached_property
     def bilm(self) -> Bilm:
         """The biLM, loaded at the first access."""
-        if self._loaded is None:
-            self._loaded = load_bilm(*self._files, dtype=self._dtype)
-            self._loaded.to(get_torch_default_device())
-        return self._loaded
+        return load_bilm(*self._files, dtype=self._dtype).to(get_torch_default_device())
 
     def annotate(self, docs: Sequence[Doc]) -> None:
         ops, bilm = get_current_ops(), self.bilm
@@ -130,9 +127,9 @@ class ElmoVectors(BatchPipe):
 
     def from_disk(self, path: Any, *, exclude: Any = ()) -> "ElmoVectors":
         self._files = (str(Path(path, CONFIG_FILE)), str(Path(path, SAFETENSORS_FILE)))
+        self.__dict__.pop("bilm", None)
         # Loaded now, because the folder may be temporary.
-        self._loaded = None
-        assert self.bilm
+        _ = self.bilm
         return self
 
 

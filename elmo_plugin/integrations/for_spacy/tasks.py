@@ -1,4 +1,5 @@
 import json
+from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Dict, Iterable, List, NamedTuple, Sequence, Tuple
@@ -79,33 +80,31 @@ class ElmoTask(BatchPipe):
     def __init__(self, nlp: Language, name: str, archive: str = "") -> None:
         super().__init__(name)
         self._file = archive
-        self._predictor: Any = None
 
-    def load(self) -> Any:
-        """Returns the predictor. The first call reads the archive."""
-        if self._predictor is None:
-            file = self._file or shipped_archives().get(self.task.removeprefix("elmo-"))
-            if file is None:
-                raise ConfigurationError(
-                    f"{self.name}: no trained model of {self.task or 'any task'} comes with the "
-                    "project. Set `archive` to one that `allennlp train` wrote."
-                )
-            device = get_torch_default_device()
-            number = (device.index or 0) if device.type == "cuda" else -1
-            predictor = elmo_plugin.load_predictor(file, number)
-            model: Any = predictor._model
-            found = model.default_predictor
-            if self.task not in ("", found):
-                raise ConfigurationError(
-                    f"{self.name}: expected an archive of {self.task}, found {file} of "
-                    f"{found or type(model).__name__}. Correct `archive`."
-                )
-            self._predictor = predictor
-        return self._predictor
+    @cached_property
+    def predictor(self) -> Any:
+        """The predictor. The first access reads the archive."""
+        file = self._file or shipped_archives().get(self.task.removeprefix("elmo-"))
+        if file is None:
+            raise ConfigurationError(
+                f"{self.name}: no trained model of {self.task or 'any task'} comes with the "
+                "project. Set `archive` to one that `allennlp train` wrote."
+            )
+        device = get_torch_default_device()
+        number = (device.index or 0) if device.type == "cuda" else -1
+        predictor = elmo_plugin.load_predictor(file, number)
+        model: Any = predictor._model
+        found = model.default_predictor
+        if self.task not in ("", found):
+            raise ConfigurationError(
+                f"{self.name}: expected an archive of {self.task}, found {file} of "
+                f"{found or type(model).__name__}. Correct `archive`."
+            )
+        return predictor
 
     def annotate(self, docs: Sequence[Doc]) -> None:
         """Predicts in batches of sentences, or documents, of similar length."""
-        predictor = self.load()
+        predictor = self.predictor
         predictions: Dict[int, Dict[str, Any]] = {}
         of_docs: List[List[Text]] = []
         for doc in docs:
@@ -125,7 +124,7 @@ class ElmoTask(BatchPipe):
             self.set(doc, list(zip(own, in_order)))
 
     def line_of(self, text: Text) -> Dict[str, Any]:
-        return self.load().line_of([[token.text for token in tokens] for tokens in text])
+        return self.predictor.line_of([[token.text for token in tokens] for tokens in text])
 
     def set(self, doc: Doc, predictions: Predictions) -> None:
         """Stores the predictions in their document."""
@@ -133,7 +132,7 @@ class ElmoTask(BatchPipe):
 
     def to_disk(self, path: Any, *, exclude: Any = ()) -> None:
         """Writes the trained model as `model.tar.gz`, which `allennlp predict` reads, too."""
-        predictor = self.load()
+        predictor = self.predictor
         # Not at the top: AllenNLP takes seconds to import.
         from allennlp.common.meta import Meta
         from allennlp.models.archival import archive_model
@@ -147,9 +146,10 @@ class ElmoTask(BatchPipe):
                 archive_model(folder, archive_path=unfinished)
 
     def from_disk(self, path: Any, *, exclude: Any = ()) -> "ElmoTask":
-        self._file, self._predictor = str(Path(path, _ARCHIVE)), None
+        self._file = str(Path(path, _ARCHIVE))
+        self.__dict__.pop("predictor", None)
         # Loaded now, because the folder may be temporary.
-        self.load()
+        _ = self.predictor
         return self
 
 
