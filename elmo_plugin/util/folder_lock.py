@@ -1,13 +1,16 @@
+import errno
 import os
 import time
 from pathlib import Path
-from typing import Callable, TypeVar, cast
+from typing import Callable, TypeVar
 
 from filelock import FileLock, Timeout
 
 from elmo_plugin.util.atomic_write import UNFINISHED
 from elmo_plugin.util.errors import ConfigurationError
 
+# Of network file systems without locks, where users must start one process only.
+_NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP)
 # Seconds between two attempts to lock a folder.
 _SECONDS = 0.5
 
@@ -23,9 +26,12 @@ class FolderLock:
 
     def __init__(self, lock: FileLock) -> None:
         self._lock = lock
+        held = lock._context.lock_file_fd
         #: For a child that keeps the lock if it outlives this process. A copy, because `FileLock`
-        #: closes its own descriptor in forked processes.
-        self.descriptor: int = os.dup(cast(int, lock._context.lock_file_fd))
+        #: closes its own descriptor in forked processes; it has none without locks.
+        self.descriptor: int = (
+            os.open(lock.lock_file, os.O_RDWR | os.O_CREAT, 0o666) if held is None else os.dup(held)
+        )
 
     def release(self) -> None:
         os.close(self.descriptor)
@@ -42,7 +48,11 @@ def lock_folder(folder: Path) -> FolderLock:
         # In two steps, so that the error names the folder above that cannot be created.
         folder.parent.mkdir(parents=True, exist_ok=True)
         folder.mkdir(exist_ok=True)
-        lock.acquire(timeout=0)
+        try:
+            lock.acquire(timeout=0)
+        except OSError as error:
+            if error.errno not in _NO_LOCKS:
+                raise
         locked = FolderLock(lock)
         # Another process may have removed the file after it was opened here.
         if os.fstat(locked.descriptor).st_nlink:

@@ -1,4 +1,5 @@
 import errno
+import fcntl
 import os
 import subprocess
 import sys
@@ -56,6 +57,15 @@ def test_a_folder_that_may_not_be_written_is_named(tmp_path, monkeypatch):
     message = f"^{tmp_path}/out cannot be written: Permission denied \\({lock}\\).$"
     with pytest.raises(ConfigurationError, match=message):
         lock_folder(tmp_path / "out.unfinished")
+
+
+def test_a_file_system_without_locks_is_written_without(tmp_path, monkeypatch):
+    def refuse(*_):
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    lock_folder(tmp_path / "out").release()
+    assert (tmp_path / "out").is_dir()
 
 
 def test_other_errors_are_not_waited_for(tmp_path):
