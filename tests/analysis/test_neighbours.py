@@ -5,14 +5,15 @@ import pytest
 import torch
 
 from elmo_plugin import embed_sentences
+from elmo_plugin.analysis import neighbours as module
 from elmo_plugin.analysis.neighbours import (
     ContextIndex,
-    IndexOptions,
+    NearestRows,
     Query,
     build_index,
     find_neighbours,
-    query,
     read_query,
+    search,
 )
 from elmo_plugin.corpora.sentence_per_line import read_sentences
 from elmo_plugin.util.errors import ConfigurationError
@@ -32,7 +33,7 @@ QUERIES = [
 @pytest.fixture(scope="module")
 def index(shared_bilm, tmp_path_factory):
     folder = tmp_path_factory.mktemp("contexts") / "index"
-    build_index(shared_bilm, [TEXT], folder, IndexOptions(layers=[0, 1, 2]))
+    build_index(shared_bilm, [TEXT], folder, layers=[0, 1, 2])
     return ContextIndex(folder)
 
 
@@ -118,19 +119,13 @@ def test_a_result_does_not_depend_on_other_queries(index, shared_bilm, monkeypat
     alone = [next(find_neighbours(index, shared_bilm, [each])) for each in asked[:20]]
     assert together[:20] == alone
     # Nor on how many share a pass.
-    monkeypatch.setattr(query, "_QUERIES_PER_PASS", 7)
+    monkeypatch.setattr(module, "_QUERIES_PER_PASS", 7)
     assert list(find_neighbours(index, shared_bilm, asked)) == together
 
 
 def test_a_word_that_the_text_does_not_have_has_no_contexts_of_its_own(index, shared_bilm):
     (neighbours,) = find_neighbours(index, shared_bilm, [QUERIES[1]], same_word=True)
     assert neighbours == {0: [], 1: [], 2: []}
-
-
-@pytest.mark.parametrize("number", [0, -2])
-def test_at_least_one_neighbour_is_asked_for(index, shared_bilm, number):
-    with pytest.raises(ConfigurationError, match=f"at least 1, found {number}"):
-        list(find_neighbours(index, shared_bilm, QUERIES, number))
 
 
 def test_another_bilm_is_refused(index, make_bilm, bilm):
@@ -159,3 +154,93 @@ def test_a_marked_word_is_read_with_its_position():
 def test_a_sentence_needs_exactly_one_marked_word(sentence, found):
     with pytest.raises(ValueError, match=f"queries.txt:3: expected one word in brackets.* {found}"):
         read_query(sentence, "queries.txt:3")
+
+
+def unit(vectors):
+    return vectors / numpy.linalg.norm(vectors, axis=-1, keepdims=True)
+
+
+def make(num_rows=300, dim=24, seed=0):
+    return unit(numpy.random.default_rng(seed).standard_normal((num_rows, dim))).astype("f2")
+
+
+def make_queries(number=4, dim=24):
+    return numpy.random.default_rng(7).standard_normal((number, dim))
+
+
+def sorted_rows(vectors, query, number, allowed=None):
+    """Rows and cosines, in extended precision, by a sort of all."""
+    exact, query = vectors.astype(numpy.longdouble), query.astype(numpy.longdouble)
+    cosines = {}
+    for row in range(len(exact)) if allowed is None else allowed:
+        norms = numpy.sqrt(exact[row] @ exact[row]) * numpy.sqrt(query @ query)
+        cosines[row] = float(exact[row] @ query / norms)
+    # Rows that are equal differ by rounding here.
+    order = sorted(cosines, key=lambda row: (-round(cosines[row], 14), row))[:number]
+    return order, [cosines[row] for row in order]
+
+
+def found(vectors, queries, number=5, excluded=(), **settings):
+    nearest = [NearestRows(vectors, query, number, excluded) for query in queries]
+    search(vectors, nearest, **settings)
+    return [(each.rows.tolist(), each.cosines.tolist()) for each in nearest]
+
+
+def check(vectors, queries, number=5, excluded=(), allowed=None, **settings):
+    for query, (rows, cosines) in zip(
+        queries, found(vectors, queries, number, excluded, **settings)
+    ):
+        expected_rows, expected_cosines = sorted_rows(vectors, query, number, allowed)
+        assert rows == expected_rows
+        numpy.testing.assert_allclose(cosines, expected_cosines, atol=1e-14)
+
+
+@pytest.mark.parametrize("number", [1, 5, 300, 1000])
+def test_the_nearest_rows_are_those_of_a_sort_of_all_cosines(number):
+    check(make(), make_queries(), number)
+
+
+@pytest.mark.parametrize("dim", [1, 3, 1024])
+def test_rows_may_be_short_or_long(dim):
+    check(make(dim=dim), make_queries(dim=dim))
+
+
+def test_rows_that_differ_by_less_than_the_products_can_tell_are_in_their_order():
+    generator = numpy.random.default_rng(3)
+    vectors = numpy.tile(make(1), (500, 1))
+    # By one unit in the last place of half precision, in one dimension each.
+    places = generator.integers(0, 24, 500)
+    vectors.view("i2")[numpy.arange(500), places] += generator.integers(-1, 2, 500).astype("i2")
+    check(vectors, [vectors[0].astype("f8"), *make_queries()], 20, rows_per_block=32)
+
+
+@pytest.mark.parametrize("rows_per_block", [1, 7, 300, 512])
+def test_results_do_not_depend_on_the_blocks(rows_per_block):
+    expected = found(make(), make_queries())
+    assert found(make(), make_queries(), rows_per_block=rows_per_block) == expected
+
+
+@pytest.mark.parametrize("rows_per_block", [1, 50, 1000])
+def test_excluded_rows_do_not_count(rows_per_block):
+    excluded = [(0, 20), (45, 55), (299, 300)]
+    allowed = [row for row in range(300) if not any(a <= row < b for a, b in excluded)]
+    check(make(), make_queries(), 5, excluded, allowed, rows_per_block=rows_per_block)
+    assert found(make(), make_queries(), 5, [(0, 300)]) == [([], [])] * 4
+
+
+def test_chosen_rows_are_compared_alone():
+    vectors, chosen = make(), numpy.arange(5, 300, 3)
+    for query in make_queries():
+        nearest = NearestRows(vectors, query, 5, [(20, 40)])
+        nearest.add_rows(chosen)
+        allowed = [row for row in chosen.tolist() if not 20 <= row < 40]
+        rows, cosines = sorted_rows(vectors, query, 5, allowed)
+        assert nearest.rows.tolist() == rows
+        numpy.testing.assert_allclose(nearest.cosines, cosines, atol=1e-14)
+
+
+def test_a_vector_of_zeros_is_as_near_as_a_right_angle():
+    vectors = numpy.concatenate([make(3), numpy.zeros((1, 24), "f2")])
+    ((rows, cosines),) = found(vectors, [-vectors[0].astype("f8")], 4)
+    assert cosines[rows.index(3)] == 0.0
+    assert found(vectors, [numpy.zeros(24)], 4) == [([0, 1, 2, 3], [0.0] * 4)]
