@@ -2,11 +2,9 @@
 
 import json
 import math
-from base64 import b64encode
 from dataclasses import asdict, dataclass
 from functools import partial
 from importlib.resources import files
-from io import BytesIO
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterable, List, Optional, Set, Tuple
 
@@ -17,7 +15,7 @@ from elmo_plugin.analysis.layer_weights import (
     stored_layer_weights,
     weight_table,
 )
-from elmo_plugin.analysis.studies.plots import panels
+from elmo_plugin.analysis.studies.plots import Figure, figures
 from elmo_plugin.analysis.studies.results import Results
 from elmo_plugin.analysis.studies.study import validation_metric
 from elmo_plugin.analysis.studies.tables import Table, score_tables
@@ -25,7 +23,7 @@ from elmo_plugin.bilm.files.trained import TrainedModel
 from elmo_plugin.util.bootstrap import Difference
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.optional import optional_package
-from elmo_plugin.util.plotting import finish_axis, label_of, mark_style, new_figure, write_figure
+from elmo_plugin.util.plotting import finish_axis, label_of, mark_style
 
 _LAYERS = [(name, f"layer {number}") for name in ("CoVe", "biLM") for number in (1, 2)]
 # Table 6 of Peters et al. (2018): accuracy on the Penn Treebank.
@@ -34,22 +32,6 @@ _PAPER_TAGS = dict(zip(_LAYERS, ("93.3", "92.8", "97.3", "96.8")))
 _PAPER_SENSES = dict(zip([("first sense", ""), *_LAYERS], ("65.9", "59.4", "64.7", "67.4", "69.0")))
 _HOLLOW = "Hollow marks are the paper's scores"
 _PAIRED = "The interval of a difference is paired: it can exclude zero although the others overlap."
-
-
-class Figure:
-    """A picture, 4.5 inches wide and `height` inches high. `draw` receives the axes."""
-
-    def __init__(self, caption: str, draw: Callable[[Any], object], height: float = 3.0) -> None:
-        figure, output = new_figure(figsize=(4.5, height)), BytesIO()
-        draw(figure.subplots())
-        write_figure(figure, output, "svg")
-        self.caption = caption
-        #: The content of an SVG file.
-        self.svg = output.getvalue()
-
-    def url(self) -> str:
-        """The picture itself as a `data:` URL."""
-        return f"data:image/svg+xml;base64,{b64encode(self.svg).decode()}"
 
 
 @dataclass(frozen=True)
@@ -89,7 +71,10 @@ def read_section(path: Path) -> Optional[Section]:
     for names, container, make in _KINDS:
         if isinstance(content, container) and isinstance(first, dict) and names <= first.keys():
             try:
-                return make(content, path)
+                section = make(content, path)
+                # Drawing finds what else is wrong.
+                assert all(figure.svg for figure in section.figures)
+                return section
             except (KeyError, TypeError, IndexError, ValueError, AttributeError) as error:
                 raise ConfigurationError(
                     f"{path}: expected results as this version writes them, found {error!r}. Make "
@@ -139,7 +124,6 @@ def _validation(archive: Path, config: Dict[str, Any]) -> Tuple[str, str]:
 
 def _study(content: Dict[str, Any], path: Path) -> Section:
     results = Results(path)
-    figures = [Figure(panel.title, panel.draw, panel.height) for panel in panels(results)]
     note = "Scores are means over seeds, with sample standard deviations."
     if any(row.compare for row in results.rows):
         note += (
@@ -153,7 +137,8 @@ def _study(content: Dict[str, Any], path: Path) -> Section:
         note += " The paper's scores are of other data: compare differences."
     missing = results.num_missing()
     notes = [note, *([f"Runs without a score yet: {missing}."] if missing else [])]
-    return Section(results.title, str(path), notes, figures, score_tables(results), results.command)
+    tables = score_tables(results)
+    return Section(results.title, str(path), notes, figures(results), tables, results.command)
 
 
 def _tags(content: Dict[str, Any], path: Path) -> Section:
@@ -234,7 +219,7 @@ def _probe(
         finish_axis(axes, "x")
 
     table = Table(["vectors", "paper", *columns, head, "from the row above, 95 %"], lines)
-    figure = Figure(caption, draw, _height(names))
+    figure = Figure(caption, _height(names), draw)
     return Section(title, str(path), [note], [figure], [table], content.get("command", ""))
 
 
@@ -247,7 +232,7 @@ def _mixes(content: Iterable[Dict[str, Any]], path: Path) -> Section:
         "Figure 2: weights of the layers",
         str(path),
         ["Softmax-normalised, unless they were fixed. Layer 0 is the token layer."],
-        [Figure("weight of each layer", draw, _height(names))],
+        [Figure("weight of each layer", _height(names), draw)],
         [Table(["model", *layers, gamma], [[name, *row] for name, row in zip(names, weights)])],
     )
 
@@ -278,7 +263,7 @@ def _learning_curve(content: List[Dict[str, Any]], path: Path) -> Section:
         "The biLM while it was trained",
         str(path),
         ["Perplexity of held-out text."],
-        [Figure("held-out perplexity", draw)] if points else [],
+        [Figure("held-out perplexity", 3.0, draw)] if points else [],
         [Table(head, lines)],
     )
 

@@ -25,12 +25,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Iterator, List, Optional, Tuple
 
-from elmo_plugin.analysis.studies.checks import check_experiments
 from elmo_plugin.analysis.studies.plots import draw_scores
 from elmo_plugin.analysis.studies.results import Results
 from elmo_plugin.analysis.studies.study import Run, Study, check_inputs, read_study
 from elmo_plugin.analysis.studies.tables import Table, score_tables, summary_table
-from elmo_plugin.analysis.studies.train_all import Outcome, train_all, train_all_with_ray
+from elmo_plugin.analysis.studies.train_all import (
+    Outcome,
+    check_experiments,
+    train_all,
+    train_all_with_ray,
+)
 from elmo_plugin.analysis.studies.train_run import folder_of
 from elmo_plugin.commands.arguments import (
     PositiveInt,
@@ -134,15 +138,7 @@ def _results(args: Options, study: Optional[Study]) -> Results:
                 f"which are kept but not shown: {unused}"
             )
     for path in args.reuse or ():
-        other = Results(path)
-        results.reuse(other)
-        if refused := results.num_refused(other):
-            compared = args.study if study else results.path
-            as_it_is = f" Without --show, they are compared with {args.study} as it is."
-            say(
-                f"--reuse {path}: scores of other settings or data than the runs of {compared}, "
-                f"which are left out: {refused}.{'' if study else as_it_is}"
-            )
+        say(f"--reuse {path}: scores of the same settings and data: {results.reuse(Results(path))}")
     return results
 
 

@@ -1,6 +1,5 @@
 import json
 from dataclasses import asdict
-from operator import itemgetter
 from pathlib import Path
 from typing import Any, Dict, Iterable, List, Optional, Set
 
@@ -54,12 +53,21 @@ class Results:
         """Adds a score, or replaces the one with the same digest."""
         self._scores[score["digest"]] = score
 
-    def reuse(self, other: "Results") -> None:
-        """Copies missing scores from another study, if they have all metrics needed here."""
-        for digest, names in self._metrics().items():
-            score = other._scores.get(digest)
-            if digest not in self._scores and score is not None and _has_metrics(score, names):
-                self.add(score)
+    def reuse(self, other: "Results") -> int:
+        """
+        Copies missing scores from another study, if they have all metrics needed here. Returns how
+        many there were: scores of other settings or data are of no use.
+        """
+        found = [
+            score
+            for digest, names in self._metrics().items()
+            if digest not in self._scores
+            and (score := other._scores.get(digest)) is not None
+            and _has_metrics(score, names)
+        ]
+        for score in found:
+            self.add(score)
+        return len(found)
 
     def _metrics(self) -> Dict[str, Set[str]]:
         """The metrics that are compared, by the digest of the run."""
@@ -79,18 +87,6 @@ class Results:
         found = ", ".join(sorted(known))
         return unknown and (
             f"expected the metric {unknown}, found only {found}. Correct it in the study."
-        )
-
-    def num_refused(self, other: "Results") -> int:
-        """Counts scores in `other` that fit an empty cell, but have other settings or data."""
-        cell = itemgetter("row", "column", "fraction", "seed")
-        missing = {cell(run) for run in self._runs if run["digest"] not in self._scores}
-        known = {run["digest"] for run in self._runs}
-        return sum(
-            self.title == other.title
-            and run["digest"] in other._scores.keys() - known
-            and cell(run) in missing
-            for run in other._runs
         )
 
     def scores(self, row: str, column: str, fraction: Optional[float] = None) -> List[Score]:

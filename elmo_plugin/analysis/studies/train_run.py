@@ -155,7 +155,7 @@ def _call(
     *arguments: str,
 ) -> None:
     """Runs an `allennlp` command."""
-    log = folder / "log.txt"
+    log, start = folder / "log.txt", time.monotonic()
     threads = {"OMP_NUM_THREADS": str(num_threads)} if num_threads else {}
     command = [sys.executable, "-m", "allennlp", arguments[0], "--file-friendly-logging"]
     command += ["--include-package", "elmo_plugin.plugin", *arguments[1:]]
@@ -170,34 +170,30 @@ def _call(
             preexec_fn=partial(end_with_parent, os.getpid(), signal.SIGTERM),
         )
         try:
-            code = _wait(process, folder, should_stop)
+            code = _wait(process, should_stop)
         finally:
             # This has an effect only after an exception, such as an interruption.
             process.terminate()
             process.wait()
+            seconds = _seconds(folder) + time.monotonic() - start
+            (folder / "seconds").write_text(f"{seconds:.3f}")
     if code:
         lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
         last = "\n".join(f"    {line}" for line in lines[-_NUM_LOG_LINES:])
         raise RunFailed(f"allennlp {arguments[0]} failed (exit code {code}), {log}:\n{last}")
 
 
-def _wait(process: subprocess.Popen, folder: Path, should_stop: Callable[[], bool]) -> int:
-    """Also adds up the seconds in a file, because this process may be killed."""
-    before, start = _seconds(folder), time.monotonic()
+def _wait(process: subprocess.Popen, should_stop: Callable[[], bool]) -> int:
     while True:
         try:
             return process.wait(_SECONDS)
         except subprocess.TimeoutExpired:
             if should_stop():
                 raise RunFailed("stopped") from None
-        finally:
-            path = folder / "seconds.unfinished"
-            path.write_text(f"{before + time.monotonic() - start:.3f}")
-            path.replace(folder / "seconds")
 
 
 def _seconds(folder: Path) -> float:
-    """The duration of all calls, killed ones included."""
+    """The duration of all calls, failed ones included."""
     path = folder / "seconds"
     return float(path.read_text()) if path.exists() else 0.0
 
