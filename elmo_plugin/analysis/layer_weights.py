@@ -2,7 +2,6 @@
 
 import os
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Dict, List, Sequence, Union
 
 import torch
@@ -117,22 +116,11 @@ def weight_table(mixes: Sequence[LayerWeights]) -> List[List[str]]:
 
 
 def model_label(mix: LayerWeights, mixes: Sequence[LayerWeights]) -> str:
-    """
-    Names the model. If several archives have it, adds their folder, or the whole path where folders
-    share a name.
-    """
+    """Names the model, and its folder if several archives have it."""
     name = mix.model.removeprefix("elmo-") or mix.archive
-    archives = {other.archive for other in mixes if other.model == mix.model}
-    if len(archives) > 1:
-        folder = _folder(mix.archive)
-        is_unique = folder and [_folder(archive) for archive in archives].count(folder) == 1
-        name += f" ({folder if is_unique else mix.archive})"
+    if len({other.archive for other in mixes if other.model == mix.model}) > 1:
+        name += f" ({mix.archive.removesuffix('/model.tar.gz')})"
     return name
-
-
-def _folder(archive: str) -> str:
-    path = Path(archive)
-    return path.parent.name if path.name == "model.tar.gz" else path.name
 
 
 def draw_weights(

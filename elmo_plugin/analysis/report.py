@@ -8,6 +8,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterable, List, Optional, Set, Tuple
 
+import numpy
+
 from elmo_plugin.analysis.layer_weights import (
     LayerWeights,
     draw_weights,
@@ -142,7 +144,10 @@ def _study(content: Dict[str, Any], path: Path) -> Section:
 
 
 def _tags(content: Dict[str, Any], path: Path) -> Section:
-    tag, tests = content["tag"], [score["test"] for score in content["scores"]]
+    for score in content["scores"]:
+        score["shares"] = {"test": score["test"]["overall"]}
+        score["interval"] = score["test"]["interval"]
+    tag = content["tag"]
     # The paper probes only parts of speech.
     is_pos = tag in ("upos", "xpos")
     what = f"Table 6: parts of speech ({tag.upper()})" if is_pos else f"Tags ({tag})"
@@ -152,8 +157,6 @@ def _tags(content: Dict[str, Any], path: Path) -> Section:
         path,
         f"{what} with a linear classifier on frozen vectors",
         f"Accuracy on test, and its interval at 95 %. {_PAIRED}{hollow}",
-        {"test": [test["overall"] for test in tests]},
-        {"95 %": [test["interval"] for test in tests]},
         "accuracy on test, %",
         _PAPER_TAGS if is_pos else {},
         num_decimals=2,
@@ -161,16 +164,15 @@ def _tags(content: Dict[str, Any], path: Path) -> Section:
 
 
 def _senses(content: Dict[str, Any], path: Path) -> Section:
-    scores = content["scores"]
-    # In the order: test sets, parts of speech (in capitals), all.
-    groups = sorted(scores[0]["scores"], key=lambda group: (group == "all", group.isupper()))
+    for score in content["scores"]:
+        # In the order: test sets, parts of speech (in capitals), all.
+        groups = sorted(score["scores"], key=lambda group: (group == "all", group.isupper()))
+        score["shares"] = {group: score["scores"][group]["f1"] for group in groups}
     return _probe(
         content,
         path,
         "Table 5: word senses by the nearest mean vector",
         f"F1 of each test set and part of speech. {_PAIRED} {_HOLLOW}, on five test sets.",
-        {group: [score["scores"][group]["f1"] for score in scores] for group in groups},
-        {"all, 95 %": [score["interval"] for score in scores]},
         "F1 of all words, %",
         _PAPER_SENSES,
         num_decimals=1,
@@ -182,33 +184,29 @@ def _probe(
     path: Path,
     title: str,
     note: str,
-    columns: Dict[str, List[float]],
-    intervals: Dict[str, List[List[float]]],
     caption: str,
     papers: Dict[Tuple[str, str], str],
     num_decimals: int,
 ) -> Section:
-    """Makes a line for each layer, and draws the last of the `columns` with its intervals."""
-    scores = content["scores"]
-    names = [", ".join(filter(None, [s["representation"], s["layer"]])) for s in scores]
-    of_paper = [papers.get((s["representation"], s["layer"]), "") for s in scores]
-    ((head, bounds),) = intervals.items()
-    lines = []
-    for number, score in enumerate(scores):
-        values = [f"{100 * column[number]:.{num_decimals}f}" for column in columns.values()]
-        low, high = (f"{100 * bound:.{num_decimals}f}" for bound in bounds[number])
+    """Makes a line for each layer, and draws the last of its `shares` with the `interval`."""
+    heads = list(content["scores"][0]["shares"])
+    lines, names, of_paper, bars = [], [], [], []
+    for score in content["scores"]:
+        vectors = (score["representation"], score["layer"])
+        values = [100 * share for share in (*score["shares"].values(), *score["interval"])]
+        names.append(", ".join(filter(None, vectors)))
+        of_paper.append(papers.get(vectors, ""))
+        bars.append(values[-3:])
+        *texts, low, high = (f"{value:.{num_decimals}f}" for value in values)
         # The row above may show other vectors.
         found = score.get("from_previous")
         change = Difference(**found).in_percent(num_decimals) if found else ""
-        lines.append([names[number], of_paper[number], *values, f"{low} to {high}", change])
+        lines.append([names[-1], of_paper[-1], *texts, f"{low} to {high}", change])
 
     def draw(axes: Any) -> None:
         heights = range(len(names))[::-1]
-        values = [100 * value for value in [*columns.values()][-1]]
-        errors = [
-            [max(0.0, value - 100 * low) for value, (low, _) in zip(values, bounds)],
-            [max(0.0, 100 * high - value) for value, (_, high) in zip(values, bounds)],
-        ]
+        values, lows, highs = numpy.transpose(bars)
+        errors = numpy.maximum(0.0, [values - lows, highs - values])
         style = {**mark_style(0), "markersize": 4}
         axes.errorbar(values, heights, xerr=errors, capsize=2, **style)
         known = [(float(paper), height) for paper, height in zip(of_paper, heights) if paper]
@@ -218,7 +216,8 @@ def _probe(
         axes.set_yticks(heights, [label_of(name) for name in names], fontsize=8)
         finish_axis(axes, "x")
 
-    table = Table(["vectors", "paper", *columns, head, "from the row above, 95 %"], lines)
+    interval = "all, 95 %" if "all" in heads else "95 %"
+    table = Table(["vectors", "paper", *heads, interval, "from the row above, 95 %"], lines)
     figure = Figure(caption, _height(names), draw)
     return Section(title, str(path), [note], [figure], [table], content.get("command", ""))
 

@@ -1,15 +1,13 @@
 """A linear classifier on frozen vectors, fitted to convergence."""
 
 import math
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Callable, Iterator, List, Sequence, Tuple
 
 import numpy
 import torch
 
 from elmo_plugin.util.optional import optional_package
-from elmo_plugin.util.weights import save_atomically
 
 # Rows that are converted and in memory at once.
 _ROWS = 4096
@@ -153,14 +151,6 @@ def fit(
         num_evaluations=objective.num_evaluations,
         converged=bool(found.success),
     )
-
-
-def stored_classifier(path: Path, make: Callable[[], Classifier]) -> Classifier:
-    """Reads the classifier from `path`. If there is no file, stores the result of `make` first."""
-    if not path.exists():
-        save_atomically(asdict(make()), path)
-    # A new classifier is read back too, so that both cases return the same values.
-    return Classifier(**torch.load(path, weights_only=True))
 
 
 def predict(classifier: Classifier, layers: Sequence[numpy.ndarray]) -> numpy.ndarray:
