@@ -2,11 +2,12 @@
 
 import json
 import math
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterable, List, Optional, Set, Tuple
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Set, Tuple
 
 import numpy
 
@@ -72,17 +73,23 @@ def read_section(path: Path) -> Optional[Section]:
     first = content[0] if isinstance(content, list) and content else content
     for names, container, make in _KINDS:
         if isinstance(content, container) and isinstance(first, dict) and names <= first.keys():
-            try:
+            with _explained(path):
                 section = make(content, path)
                 # Drawing finds what else is wrong.
                 assert all(figure.svg for figure in section.figures)
                 return section
-            except (KeyError, TypeError, IndexError, ValueError, AttributeError) as error:
-                raise ConfigurationError(
-                    f"{path}: expected results as this version writes them, found {error!r}. Make "
-                    "them again, or move the file away."
-                ) from error
     return None
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (AttributeError, LookupError, OSError, RecursionError, TypeError, ValueError) as error:
+        raise ConfigurationError(
+            f"{path}: expected results as this version writes them, found {error!r}. Make them "
+            "again, or move the file away."
+        ) from error
 
 
 def models_section(archives: List[Path]) -> Section:
@@ -110,14 +117,9 @@ def _validation(archive: Path, config: Dict[str, Any]) -> Tuple[str, str]:
     """The metric and its best value on dev, in percent if it is a fraction; empty if unknown."""
     path, signed = archive.parent / "metrics.json", validation_metric(config)
     metric = signed.lstrip("+-")
-    try:
+    with _explained(path):
         metrics = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
         value = metrics.get(f"best_validation_{metric}")
-    except (OSError, ValueError, AttributeError, RecursionError) as error:
-        raise ConfigurationError(
-            f"{path}: expected the metrics of a training run, found {error!r}. Move the file away, "
-            "or train again."
-        ) from error
     if not isinstance(value, (int, float)):
         return metric, ""
     is_fraction = not signed.startswith("-") and 0 <= value <= 1

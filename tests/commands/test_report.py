@@ -203,7 +203,7 @@ def test_trained_models_have_their_score_and_their_layers(tmp_path, capsys):
     assert f"srl ({tmp_path}/a), output" in page.cells
 
     (tmp_path / "a/metrics.json").write_text("[]")
-    assert "expected the metrics of a training" in failure("elmo-report", tmp_path)
+    assert "a/metrics.json: expected results" in failure("elmo-report", tmp_path)
 
 
 def page_of(folder, **files):

@@ -50,7 +50,14 @@ class Results:
         return [run for digest, run in first.items() if not is_complete(digest)]
 
     def add(self, score: Score) -> None:
-        """Adds a score, or replaces the one with the same digest."""
+        """
+        Adds a score, or replaces the one with the same digest. Of its bootstrap samples, only those
+        of the study's metrics are kept.
+        """
+        if score["samples"] is not None:
+            metrics = sorted({column.metric for row in self.rows for column in row.columns})
+            samples = {name: score["samples"].get(name) for name in metrics}
+            score = {**score, "samples": samples}
         self._scores[score["digest"]] = score
 
     def reuse(self, other: "Results") -> int:
@@ -65,8 +72,7 @@ class Results:
             and (score := other._scores.get(digest)) is not None
             and _has_metrics(score, names)
         ]
-        for score in found:
-            self.add(score)
+        self._scores.update((score["digest"], score) for score in found)
         return len(found)
 
     def _metrics(self) -> Dict[str, Set[str]]:

@@ -55,15 +55,13 @@ def folder_of(run: Run, out: Path) -> Path:
 def train_run(
     run: Run,
     out: Path,
-    metrics: List[str],
     num_threads: int = 0,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> Score:
     """
     Trains and evaluates a run in child processes, in `folder_of(run, out)`. Continues what a killed
-    call began. Keeps the bootstrap samples of `metrics`. Each child process has `num_threads`
-    threads; 0 leaves the choice to PyTorch. `should_stop` is called twice a second, and stops the
-    run if it returns true.
+    call began. Each child process has `num_threads` threads; 0 leaves the choice to PyTorch.
+    `should_stop` is called twice a second, and stops the run if it returns true.
 
     Raises `RunFailed` if a child process fails, the run is stopped, or a file that it reads has
     changed since the study was read. Raises `FolderLocked` if another process trains the run.
@@ -85,14 +83,14 @@ def train_run(
     try:
         if not (folder / "trained").exists():
             _train(run, folder, call)
-        evaluation, samples = _evaluated(run, folder, call, metrics)
+        evaluation, samples = _evaluated(run, folder, call)
         before_tuning = _numbers(before) if before.exists() else {}
         return {
             **{name: getattr(run, name) for name in ("name", "digest", "fraction", "seed")},
-            "experiment": _from_here(run.experiment),
+            "experiment": run.experiment,
             "minutes": round(_seconds(folder) / 60.0, 4),
             "versions": _read(versions) if versions.exists() else _versions(),
-            "files": _from_here(_check_files(run)),
+            "files": _check_files(run),
             "training": {
                 **_numbers(training / "metrics.json"),
                 **{f"before_{name}": value for name, value in before_tuning.items()},
@@ -130,8 +128,8 @@ def _train(run: Run, folder: Path, call: Callable[..., None]) -> None:
     (folder / "trained").touch()
 
 
-def _evaluated(run: Run, folder: Path, call: Callable[..., None], metrics: List[str]) -> Any:
-    """Returns the numbers of the evaluation, and the samples of the `metrics`."""
+def _evaluated(run: Run, folder: Path, call: Callable[..., None]) -> Any:
+    """Returns the numbers of the evaluation, and the samples of each."""
     if run.evaluate is None:
         return None, None
     scores, samples = folder / "evaluation.json", folder / "samples.json"
@@ -143,8 +141,7 @@ def _evaluated(run: Run, folder: Path, call: Callable[..., None], metrics: List[
         # `allennlp evaluate` splits a path at commas, unless it is a JSON string.
         corpus = json.dumps(run.evaluate)
         call("evaluate", archive, corpus, *outputs, "-o", _EVALUATION, "--cuda-device", device)
-    found = _read(samples)["metrics"]
-    return _numbers(scores), {name: found.get(name) for name in metrics}
+    return _numbers(scores), _read(samples)["metrics"]
 
 
 def _call(
@@ -196,12 +193,6 @@ def _seconds(folder: Path) -> float:
     """The duration of all calls, failed ones included."""
     path = folder / "seconds"
     return float(path.read_text()) if path.exists() else 0.0
-
-
-def _from_here(value: Any) -> Any:
-    """Makes paths below the current folder relative."""
-    here = json.dumps(f"{os.getcwd()}/").removesuffix('"')
-    return json.loads(json.dumps(value).replace(here, '"'))
 
 
 def _history(training: Path, experiment: Dict[str, Any]) -> List[Optional[float]]:

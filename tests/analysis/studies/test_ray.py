@@ -21,9 +21,7 @@ def cluster(fake):
 
 def test_runs_are_trained_and_a_failure_stops_nothing_else(cluster, make_run):
     runs = [make_run(1), make_run(2, fail="never"), make_run(3)]
-    outcomes = {
-        run.seed: outcome for run, outcome in train_all_with_ray(runs, cluster.folder, ["f1"])
-    }
+    outcomes = {run.seed: outcome for run, outcome in train_all_with_ray(runs, cluster.folder)}
     assert isinstance(outcomes[2], RunFailed) and "no such thing" in str(outcomes[2])
     assert outcomes[1]["evaluation"] == outcomes[3]["evaluation"] == {"f1": 0.25, "loss": 2.0}
     assert {threads for _, _, threads in cluster.calls} == {"1"}
@@ -31,7 +29,7 @@ def test_runs_are_trained_and_a_failure_stops_nothing_else(cluster, make_run):
 
 def test_a_task_whose_worker_is_killed_goes_on(cluster, make_run):
     go = cluster.folder / "go"
-    outcomes = train_all_with_ray([make_run(wait=str(go))], cluster.folder, ["f1"])
+    outcomes = train_all_with_ray([make_run(wait=str(go))], cluster.folder)
 
     def kill():
         try:

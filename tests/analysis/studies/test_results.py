@@ -62,21 +62,23 @@ def test_scores_of_the_same_runs_of_another_study_are_reused(tmp_path, empty):
     assert found.num_missing() == 3
 
 
-def test_samples_of_all_metrics_of_a_shared_run_are_needed_to_reuse_its_score(tmp_path, empty):
+def test_samples_of_all_metrics_of_a_shared_run_are_needed_to_reuse_its_score(empty):
     made = study("baseline", rows=("accuracy", "F1"), seeds=(1,))
     rows = tuple(
         replace(row, columns=(replace(row.columns[0], metric=metric),))
         for row, metric in zip(made.rows, ("accuracy", "f1"))
     )
     made = replace(made, rows=rows, runs=tuple(replace(run, digest="one") for run in made.runs))
-    found, other = empty(made), Results(tmp_path / "o.json")
-    kept = {**score(made.runs[0], 0.5), "training": {}, "samples": {"accuracy": [0.5]}}
+    found, other = empty(made), empty(replace(made, rows=rows[:1], runs=made.runs[:1]))
+    samples = {"accuracy": [0.5], "f1": [0.5], "recall": [0.5]}
+    kept = {**score(made.runs[0], 0.5), "training": {}, "samples": samples}
     other.add(kept)
-    found.reuse(other)
-    assert found.missing(made.runs)
-    kept["samples"]["f1"] = [0.5]
-    found.reuse(other)
+    assert found.reuse(other) == 0 and found.missing(made.runs)
+    found.add(kept)
     assert not found.missing(made.runs)
+    # Those of other metrics are not kept.
+    (added,) = found.scores("F1", "baseline")
+    assert added["samples"] == {"accuracy": [0.5], "f1": [0.5]}
 
 
 @pytest.mark.parametrize("content", ["{", "[]", json.dumps({"title": "x", "rows": [{"a": 1}]})])

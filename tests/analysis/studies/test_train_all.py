@@ -23,7 +23,7 @@ def test_a_failure_stops_nothing_else(fake, make_run):
     started = []
     outcomes = dict(
         (run.seed, outcome)
-        for run, outcome in train_all(runs, fake.folder, ["f1"], on_start=started.append)
+        for run, outcome in train_all(runs, fake.folder, on_start=started.append)
     )
     assert started == runs and list(outcomes) == [1, 2, 3]
     assert isinstance(outcomes[2], RunFailed)
@@ -36,7 +36,7 @@ def test_runs_side_by_side_share_the_cores(fake, make_run, monkeypatch):
     go = fake.folder / "go"
     runs = [make_run(seed, wait=str(go)) for seed in (1, 2)]
     with ThreadPoolExecutor(1) as pool:
-        outcomes = pool.submit(list, train_all(runs, fake.folder, ["f1"], num_workers=2))
+        outcomes = pool.submit(list, train_all(runs, fake.folder, num_workers=2))
         try:
             # Before either may end.
             wait_until(lambda: len(fake.calls) == 2)
@@ -48,7 +48,7 @@ def test_runs_side_by_side_share_the_cores(fake, make_run, monkeypatch):
 def test_an_interruption_stops_the_runs_and_the_next_call_goes_on(fake, make_run):
     go = fake.folder / "go"
     runs = [make_run(1), *(make_run(seed, wait=str(go)) for seed in (2, 3, 4))]
-    outcomes = train_all(runs, fake.folder, ["f1"], num_workers=2)
+    outcomes = train_all(runs, fake.folder, num_workers=2)
     next(outcomes)
     wait_until(lambda: fake.commands.count("train") == 3)
     with pytest.raises(KeyboardInterrupt):
@@ -58,7 +58,7 @@ def test_an_interruption_stops_the_runs_and_the_next_call_goes_on(fake, make_run
         lock_folder(folder_of(run, fake.folder)).release()
     assert not folder_of(runs[3], fake.folder).exists()
     go.touch()
-    assert len(list(train_all(runs, fake.folder, ["f1"]))) == 4
+    assert len(list(train_all(runs, fake.folder))) == 4
     assert fake.commands.count("train --recover") == 2
     assert fake.commands.count("evaluate") == 4
 
@@ -69,7 +69,7 @@ def test_an_error_of_a_worker_is_the_failure_of_its_run(fake, make_run, monkeypa
         "elmo_plugin.analysis.studies.train_all.run_with_ray", lambda *_: iter([(0, error)])
     )
     run = make_run()
-    ((found, outcome),) = train_all_with_ray([run], fake.folder, ["f1"])
+    ((found, outcome),) = train_all_with_ray([run], fake.folder)
     assert found is run and isinstance(outcome, RunFailed) and "/nowhere" in str(outcome)
 
 
