@@ -25,16 +25,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Iterator, List, Optional, Tuple
 
+from elmo_plugin.analysis.studies.checks import check_experiments
 from elmo_plugin.analysis.studies.plots import draw_scores
 from elmo_plugin.analysis.studies.results import Results
 from elmo_plugin.analysis.studies.study import Run, Study, check_inputs, read_study
 from elmo_plugin.analysis.studies.tables import Table, score_tables, summary_table
-from elmo_plugin.analysis.studies.train_all import (
-    Outcome,
-    check_experiments,
-    train_all,
-    train_all_with_ray,
-)
+from elmo_plugin.analysis.studies.train_all import Outcome, train_all, train_all_with_ray
 from elmo_plugin.analysis.studies.train_run import folder_of
 from elmo_plugin.commands.arguments import (
     PositiveInt,

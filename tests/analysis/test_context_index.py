@@ -91,38 +91,9 @@ def test_layers_and_words_can_be_chosen(shared_bilm, text, tmp_path):
         )
 
 
-def test_several_files_are_one_text(shared_bilm, text, tmp_path):
-    parts = [write(tmp_path / "a.txt", LINES[:2]), write(tmp_path / "b.txt", LINES[2:])]
-    make_index(shared_bilm, text, tmp_path / "one")
-    build_index(shared_bilm, parts, tmp_path / "two")
-    assert content(tmp_path / "one") == content(tmp_path / "two")
-
-
 def many_lines(tmp_path):
     lines = [f"line number {number} {'and more ' * (number % 3)}" for number in range(40)]
     return write(tmp_path / "text.txt", lines)
-
-
-def test_a_finished_index_can_be_read_until_more_text_is_committed(
-    shared_bilm, tmp_path, monkeypatch
-):
-    text, folder = many_lines(tmp_path), tmp_path / "index"
-    whole = text.read_text()
-    text.write_text("".join(whole.splitlines(keepends=True)[:3]))
-    make_index(shared_bilm, text, folder)
-    text.write_text(whole)
-    with monkeypatch.context() as patch:
-
-        def stops(writer, **_):
-            raise KeyboardInterrupt
-
-        patch.setattr(IndexWriter, "commit", stops)
-        with pytest.raises(KeyboardInterrupt):
-            make_index(shared_bilm, text, folder)
-    assert (folder / "text.txt").stat().st_size > ContextIndex(folder).settings["num_bytes"]
-    make_index(shared_bilm, text, folder)
-    make_index(shared_bilm, text, tmp_path / "alone")
-    assert content(folder) == content(tmp_path / "alone")
 
 
 @pytest.fixture
@@ -152,13 +123,9 @@ def test_a_build_continues_after_its_last_commit(shared_bilm, begun):
     assert make_index(shared_bilm, *begun, batch_size=1).num_resumed == 40
 
 
-@pytest.mark.parametrize(
-    "options, name",
-    [({"layers": [2]}, "layers"), ({"words": ["and"]}, "words"), ({"batch_size": 2}, "batch_size")],
-)
-def test_only_the_same_settings_continue(shared_bilm, begun, options, name):
-    options = {"batch_size": 1, **options}
-    with pytest.raises(ConfigurationError, match=f"with other settings: {name} "):
+def test_only_the_same_settings_continue(shared_bilm, begun):
+    options = {"layers": [2], "words": ["and"], "batch_size": 2}
+    with pytest.raises(ConfigurationError, match="other settings: layers.*; words .*; batch_size "):
         make_index(shared_bilm, *begun, **options)
     make_index(shared_bilm, *begun, force=True, **options)
     make_index(shared_bilm, begun[0], begun[1].parent / "alone", **options)

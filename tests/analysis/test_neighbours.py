@@ -1,5 +1,3 @@
-from itertools import chain
-
 import numpy
 import pytest
 import torch
@@ -83,20 +81,6 @@ def test_neighbours_are_those_of_all_cosines_in_float64(index, shared_bilm, exac
                 assert context.cosine == pytest.approx(expected[layer][place], abs=2**-11)
 
 
-def test_in_the_token_layer_occurrences_of_a_word_are_in_the_order_of_the_text(index, shared_bilm):
-    word = "the"
-    (neighbours,) = find_neighbours(index, shared_bilm, [Query(("Not", "in", word), 2)], 9)
-    places = [place for place in PLACES if SENTENCES[place[0]][place[1]] == word][:9]
-    assert [(each.line - 1, each.position) for each in neighbours[0]] == places
-    assert [each.cosine for each in neighbours[0]] == pytest.approx([1.0] * 9, abs=1e-4)
-
-
-def test_the_own_sentence_is_left_out_wherever_it_is(index, shared_bilm):
-    asked = QUERIES[2]
-    (neighbours,) = find_neighbours(index, shared_bilm, [asked], 50)
-    assert all(each.words != asked.words for each in chain(*neighbours.values()))
-
-
 def test_a_notebook_shows_contexts(index, shared_bilm):
     (neighbours,) = find_neighbours(index, shared_bilm, QUERIES[:1], 2)
     tree = shown(neighbours)
@@ -121,11 +105,6 @@ def test_a_result_does_not_depend_on_other_queries(index, shared_bilm, monkeypat
     # Nor on how many share a pass.
     monkeypatch.setattr(module, "_QUERIES_PER_PASS", 7)
     assert list(find_neighbours(index, shared_bilm, asked)) == together
-
-
-def test_a_word_that_the_text_does_not_have_has_no_contexts_of_its_own(index, shared_bilm):
-    (neighbours,) = find_neighbours(index, shared_bilm, [QUERIES[1]], same_word=True)
-    assert neighbours == {0: [], 1: [], 2: []}
 
 
 def test_another_bilm_is_refused(index, make_bilm, bilm):

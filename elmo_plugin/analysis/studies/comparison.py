@@ -21,32 +21,21 @@ class Cell:
     """The scores of a column, one per seed in their order, in the metric's own unit."""
 
     def __init__(self, column: Column, scores: List[Score]) -> None:
-        found = [{**each["training"], **(each["evaluation"] or {})} for each in scores]
-        #: The score of each seed.
-        self.values: List[float] = [
-            metrics[column.metric] for metrics in found if metrics.get(column.metric) is not None
-        ]
+        #: The score of each seed, at least one.
+        self.values = _values(column, scores)
         #: For each seed, the validation metric after each epoch.
         self.histories: List[list] = [each["history"] for each in scores]
-        on_dev = f"best_validation_{column.metric.removeprefix('best_validation_')}"
-        self._on_dev = [m for each in scores if (m := each["training"].get(on_dev)) is not None]
-        self._samples = [(each["samples"] or {}).get(column.metric) for each in scores]
-
-    @cached_property
-    def mean(self) -> float:
-        return statistics.mean(self.values)
-
-    @property
-    def deviation(self) -> Optional[float]:
-        """The sample standard deviation; `None` for one seed or a score that is not finite."""
+        self.mean = statistics.mean(self.values)
+        #: The sample standard deviation; `None` for one seed or a score that is not finite.
+        self.deviation: Optional[float] = None
         # Training that diverged has infinite perplexity.
-        is_known = len(self.values) > 1 and all(map(math.isfinite, self.values))
-        return statistics.stdev(self.values) if is_known else None
-
-    @property
-    def on_dev(self) -> Optional[float]:
-        """The mean of the best scores on dev; `None` if there are none."""
-        return statistics.mean(self._on_dev) if self._on_dev else None
+        if len(self.values) > 1 and all(map(math.isfinite, self.values)):
+            self.deviation = statistics.stdev(self.values)
+        name = f"best_validation_{column.metric.removeprefix('best_validation_')}"
+        on_dev = [m for each in scores if (m := each["training"].get(name)) is not None]
+        #: The mean of the best scores on dev; `None` if there are none.
+        self.on_dev = statistics.mean(on_dev) if on_dev else None
+        self._samples = [(each["samples"] or {}).get(column.metric) for each in scores]
 
     @property
     def samples(self) -> Optional[numpy.ndarray]:
@@ -138,18 +127,23 @@ class Share:
 
 def shares(results: Results, row: Row) -> List[Share]:
     """The scores of a row, per share of the training data, ascending."""
-    found = []
+    known = []
     fractions = results.fractions(row.name)
     without_paper = tuple(replace(column, paper=None) for column in row.columns)
     for fraction in fractions:
-        cells = {c.name: Cell(c, results.scores(row.name, c.name, fraction)) for c in row.columns}
+        found = {c: results.scores(row.name, c.name, fraction) for c in row.columns}
+        cells = {c.name: Cell(c, scores) for c, scores in found.items() if _values(c, scores)}
         name, of_share = row.name, row
         if len(fractions) > 1:
             name += f", {100 * fraction:g} %"
             of_share = row if fraction == 1 else replace(row, columns=without_paper)
-        scored = {name: cell for name, cell in cells.items() if cell.values}
-        found.append(Share(of_share, fraction, name, scored))
-    return found
+        known.append(Share(of_share, fraction, name, cells))
+    return known
+
+
+def _values(column: Column, scores: List[Score]) -> List[float]:
+    metrics = [{**each["training"], **(each["evaluation"] or {})} for each in scores]
+    return [each[column.metric] for each in metrics if each.get(column.metric) is not None]
 
 
 def difference(

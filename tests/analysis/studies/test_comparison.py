@@ -29,13 +29,6 @@ def test_a_cell_is_mean_deviation_and_interval_over_seeds(tmp_path):
     assert share.cells["ELMo"].mean == 0.25
 
 
-def test_error_reduction_is_of_what_is_missing_to_one(tmp_path):
-    made = study("baseline", "ELMo", seeds=(1,))
-    change = difference(results(tmp_path / "r.json", made, [0.6, 0.7]), made.rows[0], 1)
-    assert change.mean == pytest.approx(0.1) and change.error_reduction == pytest.approx(0.25)
-    assert difference(results(tmp_path / "o.json", made, [0.6]), made.rows[0], 1) is None
-
-
 @pytest.mark.parametrize(
     "values, middle, half, rel",
     [

@@ -1,16 +1,15 @@
+import copy
 import logging
 from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
 
 import pytest
 import torch
 
 import elmo_plugin.plugin  # noqa: F401
+from elmo_plugin.analysis.studies.checks import check_experiments
 from elmo_plugin.analysis.studies.study import read_study
-from elmo_plugin.analysis.studies.train_all import (
-    check_experiments,
-    train_all,
-    train_all_with_ray,
-)
+from elmo_plugin.analysis.studies.train_all import train_all, train_all_with_ray
 from elmo_plugin.analysis.studies.train_run import RunFailed, folder_of
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.folder_lock import lock_folder
@@ -73,8 +72,13 @@ def test_an_error_of_a_worker_is_the_failure_of_its_run(fake, make_run, monkeypa
     assert found is run and isinstance(outcome, RunFailed) and "/nowhere" in str(outcome)
 
 
+@lru_cache
+def study_of(name):
+    return read_study(shipped("fixtures/studies") / f"{name}.jsonnet")
+
+
 def runs_of(name):
-    return read_study(shipped("fixtures/studies") / f"{name}.jsonnet").runs
+    return copy.deepcopy(study_of(name).runs)
 
 
 @pytest.mark.parametrize("name", ["table1", "table7"])

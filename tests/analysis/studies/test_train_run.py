@@ -78,13 +78,6 @@ def test_a_failure_shows_the_log_and_the_next_call_goes_on(fake, make_run, monke
     assert score["evaluation"] is None and score["samples"] is None
 
 
-def test_a_training_without_a_configuration_is_begun_anew(fake, make_run):
-    run = make_run()
-    (folder_of(run, fake.folder) / "training").mkdir(parents=True)
-    train_run(run, fake.folder)
-    assert fake.commands == ["train", "evaluate"]
-
-
 def test_a_stopped_run_leaves_no_process(fake, make_run):
     run = make_run(wait=str(fake.folder / "go"))
     config = folder_of(run, fake.folder) / "training/config.json"
