@@ -34,9 +34,6 @@ _CACHED_BYTES = 2**20
 _CACHED_PER_BLOCK = 32
 _ROWS_PER_CHECK = 8192
 
-#: First row and last row (exclusive).
-Rows = Tuple[int, int]
-
 
 @dataclass(frozen=True)
 class Query:
@@ -159,7 +156,8 @@ def _one_pass(
 
 class NearestRows:
     """
-    The `number` rows nearest to a query by cosine among those added, without the `excluded` ones.
+    The `number` rows nearest to a query by cosine among those added, without those from the first
+    to the last row (exclusive) of each range in `excluded`.
     `vectors` have shape `(num_rows, dim)`, half precision, and length 1 before they were rounded.
     The query has shape `(dim,)` and any length.
 
@@ -172,7 +170,7 @@ class NearestRows:
         vectors: numpy.ndarray,
         query: numpy.ndarray,
         number: int,
-        excluded: Sequence[Rows] = (),
+        excluded: Sequence[Tuple[int, int]] = (),
     ) -> None:
         self._vectors, self._number, self._excluded = vectors, number, excluded
         self.query = _unit(query.astype("f8")[None])[0]

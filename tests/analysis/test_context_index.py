@@ -67,16 +67,6 @@ def test_an_index_holds_a_vector_of_length_1_of_each_token_and_layer(shared_bilm
     assert lines[:2] == ["The play began .", "They play chess ."]
 
 
-def test_rows_of_words_and_sentences_are_found(shared_bilm, text, tmp_path):
-    make_index(shared_bilm, text, tmp_path / "index")
-    index = ContextIndex(tmp_path / "index")
-    assert index.rows_of_word("play").tolist() == [1, 5, 9]
-    assert index.rows_of_word("Play").tolist() == []
-    assert index.rows_of_sentence("The play began .".split()) == [(0, 4), (8, 12)]
-    assert index.rows_of_sentence("They play chess .".split()) == [(4, 8)]
-    assert index.rows_of_sentence(["They"]) == []
-
-
 def test_layers_and_words_can_be_chosen(shared_bilm, text, tmp_path):
     summary = make_index(shared_bilm, text, tmp_path / "index", layers=[2, 0], words=["play", "🦉"])
     assert (summary.num_lines, summary.num_contexts) == (5, 4)

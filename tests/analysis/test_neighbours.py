@@ -174,14 +174,9 @@ def check(vectors, queries, number=5, excluded=(), allowed=None, **settings):
         numpy.testing.assert_allclose(cosines, expected_cosines, atol=1e-14)
 
 
-@pytest.mark.parametrize("number", [1, 5, 300, 1000])
-def test_the_nearest_rows_are_those_of_a_sort_of_all_cosines(number):
-    check(make(), make_queries(), number)
-
-
-@pytest.mark.parametrize("dim", [1, 3, 1024])
-def test_rows_may_be_short_or_long(dim):
-    check(make(dim=dim), make_queries(dim=dim))
+@pytest.mark.parametrize("number, dim", [(1, 24), (300, 24), (1000, 24), (5, 1), (5, 1024)])
+def test_the_nearest_rows_are_those_of_a_sort_of_all_cosines(number, dim):
+    check(make(dim=dim), make_queries(dim=dim), number)
 
 
 def test_rows_that_differ_by_less_than_the_products_can_tell_are_in_their_order():
@@ -205,17 +200,6 @@ def test_excluded_rows_do_not_count(rows_per_block):
     allowed = [row for row in range(300) if not any(a <= row < b for a, b in excluded)]
     check(make(), make_queries(), 5, excluded, allowed, rows_per_block=rows_per_block)
     assert found(make(), make_queries(), 5, [(0, 300)]) == [([], [])] * 4
-
-
-def test_chosen_rows_are_compared_alone():
-    vectors, chosen = make(), numpy.arange(5, 300, 3)
-    for query in make_queries():
-        nearest = NearestRows(vectors, query, 5, [(20, 40)])
-        nearest.add_rows(chosen)
-        allowed = [row for row in chosen.tolist() if not 20 <= row < 40]
-        rows, cosines = sorted_rows(vectors, query, 5, allowed)
-        assert nearest.rows.tolist() == rows
-        numpy.testing.assert_allclose(nearest.cosines, cosines, atol=1e-14)
 
 
 def test_a_vector_of_zeros_is_as_near_as_a_right_angle():

@@ -23,8 +23,12 @@ class Cell:
     def __init__(self, column: Column, scores: List[Score]) -> None:
         #: The score of each seed, at least one.
         self.values = _values(column, scores)
-        #: For each seed, the validation metric after each epoch.
-        self.histories: List[list] = [each["history"] for each in scores]
+        #: For each seed for which it is known, the validation metric after each epoch.
+        self.histories: List[List[float]] = [
+            [value if math.isfinite(value) else -math.inf for value in each["history"]]
+            for each in scores
+            if each["history"] and None not in each["history"]
+        ]
         self.mean = statistics.mean(self.values)
         #: The sample standard deviation; `None` for one seed or a score that is not finite.
         self.deviation: Optional[float] = None

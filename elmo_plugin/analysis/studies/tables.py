@@ -1,9 +1,8 @@
 """The tables of a study as text cells, before they are written as Markdown, LaTeX or HTML."""
 
-import math
 import statistics
-from dataclasses import dataclass, replace
-from typing import Callable, Dict, List, Optional
+from dataclasses import dataclass
+from typing import Callable, Dict, List, Mapping, Optional
 
 from elmo_plugin.analysis.studies.comparison import Cell, Share, shares
 from elmo_plugin.analysis.studies.results import Results
@@ -79,7 +78,7 @@ def _compared(share: Share) -> List[_Line]:
             line["best on dev"] = "" if on_dev is None else f"{row.scale * on_dev:.2f}"
             # This assumes that scores rise: if lower is better, there is no number.
             if goal is not None and not row.lower_is_better:
-                line["epochs to baseline"] = _epochs(_histories(goal), _histories(found))
+                line["epochs to baseline"] = _epochs(goal.histories, found.histories)
         if number >= row.num_baselines:
             line.update(_difference(share, column))
         lines.append(line)
@@ -152,14 +151,6 @@ def _epochs(of_baseline: List[List[float]], histories: List[List[float]]) -> str
     return mean if everyone else f"{mean} ({len(reached)} of {len(histories)})"
 
 
-def _histories(found: Cell) -> List[List[float]]:
-    return [
-        [value if math.isfinite(value) else -math.inf for value in history]
-        for history in found.histories
-        if history and None not in history
-    ]
-
-
 def _wide_table(results: Results, rows: List[Row]) -> Table:
     """A line per row and fraction, with a cell for each column's score and the paper's."""
     # The prefixes keep these keys apart from other cells, whatever a column is called.
@@ -168,8 +159,7 @@ def _wide_table(results: Results, rows: List[Row]) -> Table:
         for column in row.columns:
             head[f"paper: {column.name}"] = f"{column.name}, paper"
             head[f"score: {column.name}"] = column.name
-    table = _table([*_WORDS, *head, "seeds"], _lines(rows, results, _side_by_side))
-    return replace(table, head=[head.get(name, name) for name in table.head])
+    return _table([*_WORDS, *head, "seeds"], _lines(rows, results, _side_by_side), head)
 
 
 def _side_by_side(share: Share) -> List[_Line]:
@@ -187,13 +177,17 @@ def _mean(row: Row, found: Cell) -> str:
     return f"{row.scale * found.mean:.2f}{deviation}"
 
 
-def _table(head: List[str], lines: List[_Line]) -> Table:
-    """Leaves out empty columns, and `data` if all lines have 100 %."""
+def _table(columns: List[str], lines: List[_Line], heads: Mapping[str, str] = {}) -> Table:
+    """
+    Leaves out empty columns, and `data` if all lines have 100 %. `heads` of columns are by default
+    their names.
+    """
     used = [
         name
-        for name in head
+        for name in columns
         if any(line.get(name) for line in lines)
         and not (name == "data" and {line[name] for line in lines} <= {"", "100 %"})
     ]
     num_left = len([name for name in used if name in _WORDS])
-    return Table(used, [[line.get(name, "") for name in used] for line in lines], num_left)
+    texts = [[line.get(name, "") for name in used] for line in lines]
+    return Table([heads.get(name, name) for name in used], texts, num_left)

@@ -77,8 +77,3 @@ def test_bars_end_where_percentages_do(drawn, percent, bar):
     _, axis = drawn(made, [0.5], [[-10.0] * 500 + [20.0] * 500])
     (found,) = axis.containers[0].lines[2][0].get_segments()
     assert found[:, 0] == pytest.approx(bar)
-
-
-def test_nothing_is_written_without_a_score(tmp_path):
-    draw_scores(results(tmp_path / "r.json", study("baseline", "ELMo"), []), [tmp_path / "a.svg"])
-    assert not (tmp_path / "a.svg").exists()

@@ -9,7 +9,7 @@ import torch
 import elmo_plugin.plugin  # noqa: F401
 from elmo_plugin.analysis.studies.checks import check_experiments
 from elmo_plugin.analysis.studies.study import read_study
-from elmo_plugin.analysis.studies.train_all import train_all, train_all_with_ray
+from elmo_plugin.analysis.studies.train_all import train_all
 from elmo_plugin.analysis.studies.train_run import RunFailed, folder_of
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.folder_lock import lock_folder
@@ -60,16 +60,6 @@ def test_an_interruption_stops_the_runs_and_the_next_call_goes_on(fake, make_run
     assert len(list(train_all(runs, fake.folder))) == 4
     assert fake.commands.count("train --recover") == 2
     assert fake.commands.count("evaluate") == 4
-
-
-def test_an_error_of_a_worker_is_the_failure_of_its_run(fake, make_run, monkeypatch):
-    error = FileNotFoundError(2, "No such file or directory", "/nowhere")
-    monkeypatch.setattr(
-        "elmo_plugin.analysis.studies.train_all.run_with_ray", lambda *_: iter([(0, error)])
-    )
-    run = make_run()
-    ((found, outcome),) = train_all_with_ray([run], fake.folder)
-    assert found is run and isinstance(outcome, RunFailed) and "/nowhere" in str(outcome)
 
 
 @lru_cache

@@ -2,7 +2,6 @@ import os
 import subprocess
 import sys
 import threading
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -37,15 +36,6 @@ def test_the_score_has_all_that_was_measured(fake, make_run):
     assert train_run(run, fake.folder) == score and len(fake.calls) == 2
 
 
-def test_the_hash_of_the_source_changes_with_the_source_only(tmp_path):
-    hashes = []
-    for name, text in [("a.py", "1"), ("b/c.cpp", "1"), ("b/c.cpp", "2"), ("notes.txt", "1")]:
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(text)
-        hashes.append(_source_hash(tmp_path))
-    assert len(set(hashes[:3])) == 3 and hashes[3] == hashes[2]
-
-
 def test_a_file_that_changes_while_a_study_runs_is_noticed(fake, make_run, tmp_path):
     text = tmp_path / "train.txt"
     text.write_text("The owl sleeps .")
@@ -55,11 +45,6 @@ def test_a_file_that_changes_while_a_study_runs_is_noticed(fake, make_run, tmp_p
     with pytest.raises(RunFailed, match="has changed since the study began"):
         train_run(run, tmp_path / "other")
     assert fake.commands == ["train", "evaluate"]
-
-
-def test_a_long_name_is_cut_in_the_name_of_the_folder(make_run, tmp_path):
-    run = replace(make_run(), row="R" * 300)
-    assert len(folder_of(run, tmp_path).name.encode()) < 255
 
 
 def test_a_failure_shows_the_log_and_the_next_call_goes_on(fake, make_run, monkeypatch):
