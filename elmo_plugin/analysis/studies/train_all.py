@@ -64,10 +64,7 @@ def train_all_with_ray(
 
 
 def _outcome(
-    run: Run,
-    out: Path,
-    num_threads: int,
-    should_stop: Callable[[], bool] = lambda: False,
+    run: Run, out: Path, num_threads: int, should_stop: Callable[[], bool] = lambda: False
 ) -> Outcome:
     try:
         return train_run(run, out, num_threads, should_stop)

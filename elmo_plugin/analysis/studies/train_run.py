@@ -173,7 +173,7 @@ def _call(
             process.terminate()
             process.wait()
             seconds = _seconds(folder) + time.monotonic() - start
-            (folder / "seconds").write_text(f"{seconds:.3f}")
+            write_json(folder / "seconds", round(seconds, 3))
     if code:
         lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
         last = "\n".join(f"    {line}" for line in lines[-_NUM_LOG_LINES:])
@@ -192,7 +192,7 @@ def _wait(process: subprocess.Popen, should_stop: Callable[[], bool]) -> int:
 def _seconds(folder: Path) -> float:
     """The duration of all calls, failed ones included."""
     path = folder / "seconds"
-    return float(path.read_text()) if path.exists() else 0.0
+    return _read(path) if path.exists() else 0.0
 
 
 def _history(training: Path, experiment: Dict[str, Any]) -> List[Optional[float]]:
@@ -229,5 +229,5 @@ def _source_hash(folder: Path) -> str:
     return digest.hexdigest()
 
 
-def _read(path: Path) -> Dict[str, Any]:
+def _read(path: Path) -> Any:
     return json.loads(path.read_text(encoding="utf-8"))
