@@ -21,12 +21,12 @@ import torch
 from common import Row, by_turns, measuring_parser, report
 
 from elmo_plugin import Bilm, load_bilm
-from elmo_plugin.analysis.neighbours import ContextIndex, Query, find_neighbours
-from elmo_plugin.analysis.neighbours.context_index import (
+from elmo_plugin.analysis.context_index import (
     FORMAT_VERSION,
     IndexWriter,
     bilm_settings,
 )
+from elmo_plugin.analysis.neighbours import ContextIndex, Query, find_neighbours
 
 FLOOR = "<= 1.5x"
 NUM_QUERIES = (1, 20)

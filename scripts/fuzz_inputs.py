@@ -51,7 +51,7 @@ from damaged import (
 )
 
 import elmo_plugin.plugin  # noqa: F401
-from elmo_plugin.analysis.neighbours import ContextIndex, IndexOptions, build_index
+from elmo_plugin.analysis.neighbours import ContextIndex, build_index
 from elmo_plugin.analysis.report import read_section
 from elmo_plugin.analysis.representations import StaticVectors
 from elmo_plugin.analysis.studies.study import read_study
@@ -108,7 +108,7 @@ def make_targets(folder: Path, tasks: Sequence[str]) -> List[Target]:
     vocabulary = ["<S>", "</S>", "<UNK>", *words]
     save_softmax(SoftmaxWeights(weight, weight[:, 0], vocabulary, [9] * 6), softmax)
     save_weights(bilm, folder / "weights.safetensors")
-    build_index(bilm, [corpora / "lm/small/heldout.txt"], index, IndexOptions(words=words))
+    build_index(bilm, [corpora / "lm/small/heldout.txt"], index, words=words)
     vectors = folder / "vectors.txt"
     vectors.write_bytes(gzip.decompress((corpora / "glove/vectors.100d.txt.gz").read_bytes()))
     with zipfile.ZipFile(folder / "vectors.zip", "w", zipfile.ZIP_DEFLATED) as made:

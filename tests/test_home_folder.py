@@ -9,7 +9,7 @@ import torch
 from allennlp.commands.train import train_model_from_file
 
 from elmo_plugin.analysis.features import SpannedSentence, compute_features
-from elmo_plugin.analysis.neighbours import IndexOptions, build_index
+from elmo_plugin.analysis.neighbours import build_index
 from elmo_plugin.analysis.representations import BilmLayers
 from elmo_plugin.bilm import save_weights
 from elmo_plugin.bilm.files.folders import save_bilm
@@ -77,7 +77,7 @@ def test_functions(home, bilm, tagger):
         "vocabulary": partial(write_vocabulary, [("<S>", None)]),
         "vectors.hdf5": lambda path: dump_embeddings(bilm, "text", path, DumpOptions("all")),
         "lines.unfinished": lambda path: ResumableText(path.removesuffix(".unfinished"), {}, False),
-        "index": lambda path: build_index(bilm, ["text"], path, IndexOptions()),
+        "index": lambda path: build_index(bilm, ["text"], path),
         "features": lambda path: compute_features(BilmLayers(bilm), sentences, path),
         "packed": partial(pack, tagger),
         "cache": lambda path: LayerCache.open(Path(path), bilm),

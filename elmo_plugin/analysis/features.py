@@ -9,7 +9,7 @@ from typing import Callable, Iterable, NamedTuple, Sequence, Tuple
 import numpy
 
 from elmo_plugin.analysis.representations import Representation
-from elmo_plugin.elmo.store.rows import DamagedStore, RowFile, Store
+from elmo_plugin.elmo.store.rows import RowFile, Store
 from elmo_plugin.elmo.token_batches import groups
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.files import expanded
@@ -33,9 +33,8 @@ class Features:
 
     #: Its name is a hash of representation and text.
     folder: Path
-    #: Spans, layers, and width of a layer.
     num_rows: int
-    num_layers: int
+    #: Width of a layer.
     dim: int
 
     def layer(self, number: int) -> numpy.ndarray:
@@ -64,14 +63,10 @@ def compute_features(
     files are damaged, or vectors are not finite. What was done is kept.
     """
     path = expanded(folder) / _key(representation, texts)
-    num_layers, dim = len(representation.layers), representation.dim
-    files = [_layer_file(number, dim) for number in range(num_layers)]
+    dim = representation.dim
+    files = [_layer_file(number, dim) for number in range(len(representation.layers))]
     start = {"num_sentences": 0, "complete": False}
-    try:
-        store = Store(path, files, {}, start, force=False)
-    except DamagedStore:
-        store = Store(path, files, {}, start, force=False, anew=True)
-    with closing(store):
+    with closing(Store(path, files, {}, start, force=False)) as store:
         done = store.state["num_sentences"]
         on_progress(done)
         if not store.state["complete"]:
@@ -91,7 +86,7 @@ def compute_features(
         num_rows = store.state["num_rows"]
     if not num_rows:
         raise ConfigurationError("Expected a text with words to compute vectors of, found none.")
-    return Features(path, num_rows, num_layers, dim)
+    return Features(path, num_rows, dim)
 
 
 def _rows(layers: numpy.ndarray, spans: Sequence[Tuple[int, int]]) -> numpy.ndarray:

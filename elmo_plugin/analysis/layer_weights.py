@@ -2,7 +2,6 @@
 
 import os
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Dict, List, Sequence, Union
 
 import torch
@@ -13,9 +12,6 @@ from elmo_plugin.elmo.elmo import chosen_layers
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.plotting import label_of
 from elmo_plugin.util.weights import with_prefix
-
-# The entries of a `ScalarMix` in a state dict: learned scores or fixed weights.
-_SCORES, _FIXED = "layer_scores", "fixed_weights"
 
 
 @dataclass(frozen=True)
@@ -52,7 +48,8 @@ def stored_layer_weights(model: TrainedModel) -> List[LayerWeights]:
     return [
         _of_mix(model, name.removesuffix(kind), bilms[bilm])
         for name in model.parameters
-        for kind in (_SCORES, _FIXED)
+        # The entries of a `ScalarMix`: learned scores or fixed weights.
+        for kind in ("layer_scores", "fixed_weights")
         # A model may also mix layers that do not belong to a biLM.
         if name.split(".")[-1] == kind and (bilm := f"{name.rpartition('mixes.')[0]}bilm.") in bilms
     ]
@@ -62,10 +59,10 @@ def _of_mix(model: TrainedModel, prefix: str, bilm: Dict[str, Any]) -> LayerWeig
     """`prefix` is the mix's place in the state dict, such as `placement.elmo.mixes.0.`."""
     # A packed archive has them in float16.
     values = {name: part.float() for name, part in with_prefix(prefix, model.parameters).items()}
-    if _FIXED in values:
-        mixed, gamma = values[_FIXED], 1.0
+    if "fixed_weights" in values:
+        mixed, gamma = values["fixed_weights"], 1.0
     else:
-        mixed, gamma = values[_SCORES].softmax(dim=0), values["gamma"].item()
+        mixed, gamma = values["layer_scores"].softmax(dim=0), values["gamma"].item()
     # The name of the `Elmo`; empty if it is the model itself.
     elmo, _, number = f".{prefix}".removesuffix(".").rpartition(".mixes.")
     elmo = elmo.removeprefix(".")
@@ -117,22 +114,11 @@ def weight_table(mixes: Sequence[LayerWeights]) -> List[List[str]]:
 
 
 def model_label(mix: LayerWeights, mixes: Sequence[LayerWeights]) -> str:
-    """
-    Names the model. If several archives have it, adds their folder, or the whole path where folders
-    share a name.
-    """
+    """Names the model, and its folder if several archives have it."""
     name = mix.model.removeprefix("elmo-") or mix.archive
-    archives = {other.archive for other in mixes if other.model == mix.model}
-    if len(archives) > 1:
-        folder = _folder(mix.archive)
-        is_unique = folder and [_folder(archive) for archive in archives].count(folder) == 1
-        name += f" ({folder if is_unique else mix.archive})"
+    if len({other.archive for other in mixes if other.model == mix.model}) > 1:
+        name += f" ({mix.archive.removesuffix('/model.tar.gz')})"
     return name
-
-
-def _folder(archive: str) -> str:
-    path = Path(archive)
-    return path.parent.name if path.name == "model.tar.gz" else path.name
 
 
 def draw_weights(

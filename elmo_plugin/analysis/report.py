@@ -2,13 +2,14 @@
 
 import json
 import math
-from base64 import b64encode
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
 from importlib.resources import files
-from io import BytesIO
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterable, List, Optional, Set, Tuple
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Set, Tuple
+
+import numpy
 
 from elmo_plugin.analysis.layer_weights import (
     LayerWeights,
@@ -17,7 +18,7 @@ from elmo_plugin.analysis.layer_weights import (
     stored_layer_weights,
     weight_table,
 )
-from elmo_plugin.analysis.studies.plots import panels
+from elmo_plugin.analysis.studies.plots import Figure, figures
 from elmo_plugin.analysis.studies.results import Results
 from elmo_plugin.analysis.studies.study import validation_metric
 from elmo_plugin.analysis.studies.tables import Table, score_tables
@@ -25,7 +26,7 @@ from elmo_plugin.bilm.files.trained import TrainedModel
 from elmo_plugin.util.bootstrap import Difference
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.optional import optional_package
-from elmo_plugin.util.plotting import finish_axis, label_of, mark_style, new_figure, write_figure
+from elmo_plugin.util.plotting import finish_axis, label_of, mark_style
 
 _LAYERS = [(name, f"layer {number}") for name in ("CoVe", "biLM") for number in (1, 2)]
 # Table 6 of Peters et al. (2018): accuracy on the Penn Treebank.
@@ -34,22 +35,6 @@ _PAPER_TAGS = dict(zip(_LAYERS, ("93.3", "92.8", "97.3", "96.8")))
 _PAPER_SENSES = dict(zip([("first sense", ""), *_LAYERS], ("65.9", "59.4", "64.7", "67.4", "69.0")))
 _HOLLOW = "Hollow marks are the paper's scores"
 _PAIRED = "The interval of a difference is paired: it can exclude zero although the others overlap."
-
-
-class Figure:
-    """A picture, 4.5 inches wide and `height` inches high. `draw` receives the axes."""
-
-    def __init__(self, caption: str, draw: Callable[[Any], object], height: float = 3.0) -> None:
-        figure, output = new_figure(figsize=(4.5, height)), BytesIO()
-        draw(figure.subplots())
-        write_figure(figure, output, "svg")
-        self.caption = caption
-        #: The content of an SVG file.
-        self.svg = output.getvalue()
-
-    def url(self) -> str:
-        """The picture itself as a `data:` URL."""
-        return f"data:image/svg+xml;base64,{b64encode(self.svg).decode()}"
 
 
 @dataclass(frozen=True)
@@ -88,14 +73,23 @@ def read_section(path: Path) -> Optional[Section]:
     first = content[0] if isinstance(content, list) and content else content
     for names, container, make in _KINDS:
         if isinstance(content, container) and isinstance(first, dict) and names <= first.keys():
-            try:
-                return make(content, path)
-            except (KeyError, TypeError, IndexError, ValueError, AttributeError) as error:
-                raise ConfigurationError(
-                    f"{path}: expected results as this version writes them, found {error!r}. Make "
-                    "them again, or move the file away."
-                ) from error
+            with _explained(path):
+                section = make(content, path)
+                # Drawing finds what else is wrong.
+                assert all(figure.svg for figure in section.figures)
+                return section
     return None
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (AttributeError, LookupError, OSError, RecursionError, TypeError, ValueError) as error:
+        raise ConfigurationError(
+            f"{path}: expected results as this version writes them, found {error!r}. Make them "
+            "again, or move the file away."
+        ) from error
 
 
 def models_section(archives: List[Path]) -> Section:
@@ -123,14 +117,9 @@ def _validation(archive: Path, config: Dict[str, Any]) -> Tuple[str, str]:
     """The metric and its best value on dev, in percent if it is a fraction; empty if unknown."""
     path, signed = archive.parent / "metrics.json", validation_metric(config)
     metric = signed.lstrip("+-")
-    try:
+    with _explained(path):
         metrics = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
         value = metrics.get(f"best_validation_{metric}")
-    except (OSError, ValueError, AttributeError, RecursionError) as error:
-        raise ConfigurationError(
-            f"{path}: expected the metrics of a training run, found {error!r}. Move the file away, "
-            "or train again."
-        ) from error
     if not isinstance(value, (int, float)):
         return metric, ""
     is_fraction = not signed.startswith("-") and 0 <= value <= 1
@@ -139,7 +128,6 @@ def _validation(archive: Path, config: Dict[str, Any]) -> Tuple[str, str]:
 
 def _study(content: Dict[str, Any], path: Path) -> Section:
     results = Results(path)
-    figures = [Figure(panel.title, panel.draw, panel.height) for panel in panels(results)]
     note = "Scores are means over seeds, with sample standard deviations."
     if any(row.compare for row in results.rows):
         note += (
@@ -153,11 +141,15 @@ def _study(content: Dict[str, Any], path: Path) -> Section:
         note += " The paper's scores are of other data: compare differences."
     missing = results.num_missing()
     notes = [note, *([f"Runs without a score yet: {missing}."] if missing else [])]
-    return Section(results.title, str(path), notes, figures, score_tables(results), results.command)
+    tables = score_tables(results)
+    return Section(results.title, str(path), notes, figures(results), tables, results.command)
 
 
 def _tags(content: Dict[str, Any], path: Path) -> Section:
-    tag, tests = content["tag"], [score["test"] for score in content["scores"]]
+    for score in content["scores"]:
+        score["shares"] = {"test": score["test"]["overall"]}
+        score["interval"] = score["test"]["interval"]
+    tag = content["tag"]
     # The paper probes only parts of speech.
     is_pos = tag in ("upos", "xpos")
     what = f"Table 6: parts of speech ({tag.upper()})" if is_pos else f"Tags ({tag})"
@@ -167,8 +159,6 @@ def _tags(content: Dict[str, Any], path: Path) -> Section:
         path,
         f"{what} with a linear classifier on frozen vectors",
         f"Accuracy on test, and its interval at 95 %. {_PAIRED}{hollow}",
-        {"test": [test["overall"] for test in tests]},
-        {"95 %": [test["interval"] for test in tests]},
         "accuracy on test, %",
         _PAPER_TAGS if is_pos else {},
         num_decimals=2,
@@ -176,16 +166,15 @@ def _tags(content: Dict[str, Any], path: Path) -> Section:
 
 
 def _senses(content: Dict[str, Any], path: Path) -> Section:
-    scores = content["scores"]
-    # In the order: test sets, parts of speech (in capitals), all.
-    groups = sorted(scores[0]["scores"], key=lambda group: (group == "all", group.isupper()))
+    for score in content["scores"]:
+        # In the order: test sets, parts of speech (in capitals), all.
+        groups = sorted(score["scores"], key=lambda group: (group == "all", group.isupper()))
+        score["shares"] = {group: score["scores"][group]["f1"] for group in groups}
     return _probe(
         content,
         path,
         "Table 5: word senses by the nearest mean vector",
         f"F1 of each test set and part of speech. {_PAIRED} {_HOLLOW}, on five test sets.",
-        {group: [score["scores"][group]["f1"] for score in scores] for group in groups},
-        {"all, 95 %": [score["interval"] for score in scores]},
         "F1 of all words, %",
         _PAPER_SENSES,
         num_decimals=1,
@@ -197,33 +186,29 @@ def _probe(
     path: Path,
     title: str,
     note: str,
-    columns: Dict[str, List[float]],
-    intervals: Dict[str, List[List[float]]],
     caption: str,
     papers: Dict[Tuple[str, str], str],
     num_decimals: int,
 ) -> Section:
-    """Makes a line for each layer, and draws the last of the `columns` with its intervals."""
-    scores = content["scores"]
-    names = [", ".join(filter(None, [s["representation"], s["layer"]])) for s in scores]
-    of_paper = [papers.get((s["representation"], s["layer"]), "") for s in scores]
-    ((head, bounds),) = intervals.items()
-    lines = []
-    for number, score in enumerate(scores):
-        values = [f"{100 * column[number]:.{num_decimals}f}" for column in columns.values()]
-        low, high = (f"{100 * bound:.{num_decimals}f}" for bound in bounds[number])
+    """Makes a line for each layer, and draws the last of its `shares` with the `interval`."""
+    heads = list(content["scores"][0]["shares"])
+    lines, names, of_paper, bars = [], [], [], []
+    for score in content["scores"]:
+        vectors = (score["representation"], score["layer"])
+        values = [100 * share for share in (*score["shares"].values(), *score["interval"])]
+        names.append(", ".join(filter(None, vectors)))
+        of_paper.append(papers.get(vectors, ""))
+        bars.append(values[-3:])
+        *texts, low, high = (f"{value:.{num_decimals}f}" for value in values)
         # The row above may show other vectors.
         found = score.get("from_previous")
         change = Difference(**found).in_percent(num_decimals) if found else ""
-        lines.append([names[number], of_paper[number], *values, f"{low} to {high}", change])
+        lines.append([names[-1], of_paper[-1], *texts, f"{low} to {high}", change])
 
     def draw(axes: Any) -> None:
         heights = range(len(names))[::-1]
-        values = [100 * value for value in [*columns.values()][-1]]
-        errors = [
-            [max(0.0, value - 100 * low) for value, (low, _) in zip(values, bounds)],
-            [max(0.0, 100 * high - value) for value, (_, high) in zip(values, bounds)],
-        ]
+        values, lows, highs = numpy.transpose(bars)
+        errors = numpy.maximum(0.0, [values - lows, highs - values])
         style = {**mark_style(0), "markersize": 4}
         axes.errorbar(values, heights, xerr=errors, capsize=2, **style)
         known = [(float(paper), height) for paper, height in zip(of_paper, heights) if paper]
@@ -233,8 +218,9 @@ def _probe(
         axes.set_yticks(heights, [label_of(name) for name in names], fontsize=8)
         finish_axis(axes, "x")
 
-    table = Table(["vectors", "paper", *columns, head, "from the row above, 95 %"], lines)
-    figure = Figure(caption, draw, _height(names))
+    interval = "all, 95 %" if "all" in heads else "95 %"
+    table = Table(["vectors", "paper", *heads, interval, "from the row above, 95 %"], lines)
+    figure = Figure(caption, _height(names), draw)
     return Section(title, str(path), [note], [figure], [table], content.get("command", ""))
 
 
@@ -247,7 +233,7 @@ def _mixes(content: Iterable[Dict[str, Any]], path: Path) -> Section:
         "Figure 2: weights of the layers",
         str(path),
         ["Softmax-normalised, unless they were fixed. Layer 0 is the token layer."],
-        [Figure("weight of each layer", draw, _height(names))],
+        [Figure("weight of each layer", _height(names), draw)],
         [Table(["model", *layers, gamma], [[name, *row] for name, row in zip(names, weights)])],
     )
 
@@ -278,7 +264,7 @@ def _learning_curve(content: List[Dict[str, Any]], path: Path) -> Section:
         "The biLM while it was trained",
         str(path),
         ["Perplexity of held-out text."],
-        [Figure("held-out perplexity", draw)] if points else [],
+        [Figure("held-out perplexity", 3.0, draw)] if points else [],
         [Table(head, lines)],
     )
 

@@ -22,36 +22,31 @@ class ScoreRows:
     unit: str = "bits"
     #: One row per sentence, with the sums over its words, instead of one per word.
     of_sentences: bool = False
-    #: Whether the `Scorer` finds the most probable words.
-    has_top_k: bool = False
 
-    def header(self) -> str:
-        """The first line of a table, with its line end; empty for `jsonl`."""
-        if self.format == "jsonl":
-            return ""
-        if self.of_sentences:
-            names = ["line", "words", *DIRECTIONS, *(f"{name}_perplexity" for name in DIRECTIONS)]
-        else:
-            top_k = [f"{name}_top_k" for name in DIRECTIONS] if self.has_top_k else []
-            names = ["line", "position", "word", "known", *DIRECTIONS, *top_k]
-        return "\t".join(names) + "\n"
-
-    def lines(self, line_number: int, score: SentenceScore) -> str:
-        """The lines of a sentence, with their line ends."""
+    def lines(self, line_number: int, score: SentenceScore, with_header: bool = False) -> str:
+        """The lines of a sentence, with their line ends. Only a table has a header."""
         if self.format == "jsonl":
             return json.dumps(self._object(line_number, score), ensure_ascii=False) + "\n"
-        rows = [self._sums(score)] if self.of_sentences else self._words(score)
-        return "".join("\t".join([str(line_number), *row]) + "\n" for row in rows)
+        head, *rows = self._sums(score) if self.of_sentences else self._words(score)
+        lines = [["line", *head]] if with_header else []
+        lines += [[str(line_number), *row] for row in rows]
+        return "".join("\t".join(cells) + "\n" for cells in lines)
 
-    def _sums(self, score: SentenceScore) -> List[str]:
+    def _sums(self, score: SentenceScore) -> List[List[str]]:
+        """The head, and one row."""
         sums = [self._number(score.surprisal(direction)) for direction in DIRECTIONS]
         perplexities = [f"{score.perplexity(direction):.4f}" for direction in DIRECTIONS]
-        return [str(len(score.words)), *sums, *perplexities]
+        head = ["words", *DIRECTIONS, *(f"{direction}_perplexity" for direction in DIRECTIONS)]
+        return [head, [str(len(score.words)), *sums, *perplexities]]
 
     def _words(self, score: SentenceScore) -> List[List[str]]:
-        nothing = [""] * (len(DIRECTIONS) if self.has_top_k else 0)
+        """The head, and a row per word and boundary."""
+        nothing = [""] * len(score.top_k)
         begin, end = (self._number(score.ends[name]) for name in ("backward", "forward"))
-        rows = [["0", "<S>", "yes", "", begin, "", *nothing]]
+        rows = [
+            ["position", "word", "known", *DIRECTIONS, *(f"{name}_top_k" for name in score.top_k)],
+            ["0", "<S>", "yes", "", begin, "", *nothing],
+        ]
         for position, (word, known) in enumerate(zip(score.words, score.known)):
             surprisals = (self._number(getattr(score, name)[position]) for name in DIRECTIONS)
             likely = (
@@ -68,7 +63,7 @@ class ScoreRows:
             found.update((name, self._rounded(getattr(score, name))) for name in DIRECTIONS)
             found["<S>"] = self._rounded(score.ends["backward"])
             found["</S>"] = self._rounded(score.ends["forward"])
-        if self.has_top_k:
+        if score.top_k:
             found["top_k"] = score.top_k
         found["surprisal"] = {name: self._rounded(score.surprisal(name)) for name in DIRECTIONS}
         found["perplexity"] = {name: round(score.perplexity(name), 4) for name in DIRECTIONS}
@@ -122,13 +117,13 @@ def score_text(
     sentences = text.sentences()
     text.skip(sentences, done.num_lines, done.text_sha256, location)
     on_progress(done.num_lines)
-    header = "" if done.num_lines else rows.header()
     for group in sentence_groups(sentences, batch_size):
         numbers = [line_number for line_number, words in group if words]
         scores = scorer.score([words for _, words in group if words], batch_size)
         lines = []
         for line_number, score in zip(numbers, scores):
-            lines.append(rows.lines(line_number, score))
+            is_first = not done.num_predictions
+            lines.append(rows.lines(line_number, score, with_header=is_first))
             done.num_predictions += len(score.words) + 1
             for direction in done.nats:
                 done.nats[direction] += score.surprisal(direction)
@@ -136,6 +131,5 @@ def score_text(
         done.num_words = text.num_tokens
         if done.num_predictions:
             # Work without a line would stay unfinished for ever.
-            commit(header + "".join(lines), asdict(done))
-            header = ""
+            commit("".join(lines), asdict(done))
         on_progress(len(group))

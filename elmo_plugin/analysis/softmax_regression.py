@@ -1,15 +1,13 @@
 """A linear classifier on frozen vectors, fitted to convergence."""
 
 import math
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Callable, Iterator, List, Sequence, Tuple
 
 import numpy
 import torch
 
 from elmo_plugin.util.optional import optional_package
-from elmo_plugin.util.weights import save_atomically
 
 # Rows that are converted and in memory at once.
 _ROWS = 4096
@@ -81,12 +79,22 @@ class Objective:
         self.num_evaluations += 1
         flat = torch.tensor(parameters, dtype=torch.float64, requires_grad=True)
         weights, bias, _ = self.unpacked(flat)
-        # `_cross_entropy` computes these gradients itself; autograd continues from them.
-        loss, d_weights, d_bias = self._cross_entropy(weights.detach(), bias.detach())
+        # Each chunk adds to the gradients with respect to these; autograd continues from the sums.
+        inputs = [each.detach().to(self._dtype).requires_grad_() for each in (weights, bias)]
+        sums = [torch.zeros_like(weights), torch.zeros_like(bias)]
         penalty = 0.5 * self._l2 * flat[: math.prod(self._shape)].square().sum()
-        torch.autograd.backward([weights, bias, penalty], [d_weights, d_bias, None])
+        value = float(penalty.detach())
+        for rows in _chunks(len(self._labels)):
+            logits = _logits(_read(self._layers, rows, self._dtype), *inputs)
+            labels = torch.from_numpy(self._labels[rows]).long()
+            losses = torch.nn.functional.cross_entropy(logits, labels, reduction="none")
+            loss = losses.sum(dtype=torch.float64) / len(self._labels)
+            value += float(loss.detach())
+            for total, gradient in zip(sums, torch.autograd.grad(loss, inputs)):
+                total += gradient
+        torch.autograd.backward([weights, bias, penalty], [*sums, None])
         assert flat.grad is not None
-        return loss + float(penalty.detach()), flat.grad.numpy()
+        return value, flat.grad.numpy()
 
     def unpacked(self, flat: torch.Tensor) -> Tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Weights and bias for rows before standardisation, and the normalised layer weights."""
@@ -96,26 +104,6 @@ class Objective:
         weights = layer_weights[:, None, None] * flat[:size].view(self._shape) / self._deviation
         bias = flat[size : size + num_labels] - (self._mean * weights).sum(dim=(0, 1))
         return weights, bias, layer_weights
-
-    def _cross_entropy(
-        self, weights: torch.Tensor, bias: torch.Tensor
-    ) -> Tuple[float, torch.Tensor, torch.Tensor]:
-        """The mean cross-entropy, and its gradients with respect to weights and bias."""
-        loss, d_weights, d_bias = 0.0, torch.zeros_like(weights), torch.zeros_like(bias)
-        used, used_bias = weights.to(self._dtype), bias.to(self._dtype)
-        for rows in _chunks(len(self._labels)):
-            vectors = _read(self._layers, rows, self._dtype)
-            labels = torch.from_numpy(self._labels[rows]).long().unsqueeze(1)
-            # Shape: (num_rows, num_labels)
-            log_probabilities = _logits(vectors, used, used_bias).log_softmax(dim=1)
-            loss -= float(log_probabilities.gather(1, labels).sum(dtype=torch.float64))
-            d_logits = log_probabilities.exp_()
-            d_logits.scatter_add_(1, labels, torch.full_like(labels, -1, dtype=self._dtype))
-            for d_of_layer, of_layer in zip(d_weights, vectors):
-                d_of_layer += of_layer.T @ d_logits
-            d_bias += d_logits.sum(dim=0)
-        num_rows = len(self._labels)
-        return loss / num_rows, d_weights / num_rows, d_bias / num_rows
 
 
 def fit(
@@ -153,14 +141,6 @@ def fit(
         num_evaluations=objective.num_evaluations,
         converged=bool(found.success),
     )
-
-
-def stored_classifier(path: Path, make: Callable[[], Classifier]) -> Classifier:
-    """Reads the classifier from `path`. If there is no file, stores the result of `make` first."""
-    if not path.exists():
-        save_atomically(asdict(make()), path)
-    # A new classifier is read back too, so that both cases return the same values.
-    return Classifier(**torch.load(path, weights_only=True))
 
 
 def predict(classifier: Classifier, layers: Sequence[numpy.ndarray]) -> numpy.ndarray:

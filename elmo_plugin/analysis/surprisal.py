@@ -138,7 +138,12 @@ class Scorer:
             first = part.stop
             known = [id_ != _UNKNOWN for id_ in of_words]
             top_k = self._top_k_words(before[part][:-1], after[part][1:])
-            scores.append(_sentence_score(words, known, of_directions[:, part], top_k))
+            # In the order of the text, shape: (num_words + 1,)
+            forward, backward = of_directions[:, part]
+            ends = {"forward": float(forward[-1]), "backward": float(backward[0])}
+            ends["both"] = (ends["forward"] + ends["backward"]) / 2.0
+            surprisals = (forward[:-1], backward[1:], (forward[:-1] + backward[1:]) / 2.0)
+            scores.append(SentenceScore(words, known, *surprisals, ends, top_k))
         return scores
 
     def _top_k_words(self, before: torch.Tensor, after: torch.Tensor) -> Dict[str, List[TopK]]:
@@ -161,17 +166,3 @@ class Scorer:
                     for row in zip(best.tolist(), ids.tolist())
                 ]
         return found
-
-
-def _sentence_score(
-    words: Sequence[str],
-    known: List[bool],
-    of_directions: numpy.ndarray,
-    top_k: Dict[str, List[TopK]],
-) -> SentenceScore:
-    """`of_directions`: surprisals in the order of the text, shape `(2, num_words + 1)`."""
-    forward, backward = of_directions
-    ends = {"forward": float(forward[-1]), "backward": float(backward[0])}
-    ends["both"] = (ends["forward"] + ends["backward"]) / 2.0
-    forward, backward = forward[:-1], backward[1:]
-    return SentenceScore(words, known, forward, backward, (forward + backward) / 2.0, ends, top_k)

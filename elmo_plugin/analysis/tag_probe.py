@@ -5,20 +5,22 @@ Predicts tags of words from each layer of a biLM: section 5.3, Table 6 of Peters
 import hashlib
 import math
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Callable, Dict, Iterator, List, Mapping, Optional, Sequence
 
 import numpy
+import torch
 
 from elmo_plugin.analysis.features import Features, SpannedSentence, compute_features
 from elmo_plugin.analysis.representations import Representation
-from elmo_plugin.analysis.softmax_regression import Classifier, fit, predict, stored_classifier
+from elmo_plugin.analysis.softmax_regression import Classifier, fit, predict
 from elmo_plugin.corpora.tagged_words import TaggedSentence
 from elmo_plugin.util.bootstrap import BootstrappedScore, Difference, bootstrap
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.optional import optional_package
+from elmo_plugin.util.weights import save_atomically
 
 MIX = "mix"
 SPLITS = ("train", "dev", "test")
@@ -153,9 +155,12 @@ class TagProbe:
         labels = self._gold["train"]
         settings = f"{features.folder.name} {chosen} {self._l2} {self._max_iterations}"
         digest = hashlib.blake2b(settings.encode() + labels.tobytes(), digest_size=16)
-        fitted = (layers, labels, len(self.tags), self._l2, self._max_iterations, on_iteration)
         path = self._folder / f"classifier_{digest.hexdigest()}.pt"
-        return stored_classifier(path, lambda: fit(*fitted))
+        if not path.exists():
+            solver = (self._l2, self._max_iterations, on_iteration)
+            save_atomically(asdict(fit(layers, labels, len(self.tags), *solver)), path)
+        # A new classifier is read back too, so that both cases return the same values.
+        return Classifier(**torch.load(path, weights_only=True))
 
     def _accuracy(self, split: str, predicted: numpy.ndarray) -> Accuracy:
         is_correct = predicted == self._gold[split]

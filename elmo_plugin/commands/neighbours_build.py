@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import List, Optional
 
-from elmo_plugin.analysis.neighbours import IndexOptions, build_index
+from elmo_plugin.analysis.neighbours import build_index
 from elmo_plugin.bilm.pretraining.text import decoded, find_shards
 from elmo_plugin.commands.arguments import decoding_errors_option, flag, option, positional
 from elmo_plugin.commands.bilm_arguments import TextBilmArguments, counted, explained_limits
@@ -48,7 +48,7 @@ class Options:
 
 
 def run(args: Options) -> str:
-    options = IndexOptions(args.layers, args.words, args.bilm.batch_size)
+    options = (args.layers, args.words, args.bilm.batch_size)
     text = decoded(args.text, args.decoding_errors)
     # Before the biLM is loaded, to name a missing text first.
     whole = counted(find_shards(text))
@@ -56,7 +56,7 @@ def run(args: Options) -> str:
     bilm = args.bilm.load(args.bilm.words(args.decoding_errors))
     with explained_limits(args.folder, "The lines done are kept"):
         with progress("lines", total) as advance:
-            summary = build_index(bilm, text, args.folder, options, args.force, advance)
+            summary = build_index(bilm, text, args.folder, *options, args.force, advance)
     resumed = f" ({summary.num_resumed} of them earlier)" if summary.num_resumed else ""
     size = sum(path.stat().st_size for path in args.folder.iterdir()) / 1e6
     return (

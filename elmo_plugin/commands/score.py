@@ -134,7 +134,7 @@ def _score_text(args: Options) -> str:
         settings[name] = getattr(args, name)
     settings["batch_size"] = size = args.bilm.batch_size
     text = DigestedText([path])
-    rows = ScoreRows(args.format, args.unit, args.sentences, args.top_k > 0)
+    rows = ScoreRows(args.format, args.unit, args.sentences)
     with (
         progress("sentences", whole.num_lines if whole else None) as advance,
         closing(_opened(args, settings)) as file,

@@ -134,15 +134,7 @@ def _results(args: Options, study: Optional[Study]) -> Results:
                 f"which are kept but not shown: {unused}"
             )
     for path in args.reuse or ():
-        other = Results(path)
-        results.reuse(other)
-        if refused := results.num_refused(other):
-            compared = args.study if study else results.path
-            as_it_is = f" Without --show, they are compared with {args.study} as it is."
-            say(
-                f"--reuse {path}: scores of other settings or data than the runs of {compared}, "
-                f"which are left out: {refused}.{'' if study else as_it_is}"
-            )
+        say(f"--reuse {path}: scores of the same settings and data: {results.reuse(Results(path))}")
     return results
 
 
@@ -174,7 +166,7 @@ def _train(args: Options, study: Study, runs: List[Run], results: Results) -> st
     """Trains and evaluates runs. Returns sentences about those that failed or lack the metric."""
     out = args.serialization_dir
     failed, unmeasured = [], []
-    for number, (run, outcome) in enumerate(_outcomes(args, study, runs), start=1):
+    for number, (run, outcome) in enumerate(_outcomes(args, runs), start=1):
         place = f"{number} of {len(runs)}: {run.name}"
         if isinstance(outcome, Exception):
             failed.append(run.name)
@@ -198,17 +190,15 @@ def _train(args: Options, study: Study, runs: List[Run], results: Results) -> st
     return " ".join(sentence for sentence, names in sentences.items() if names)
 
 
-def _outcomes(args: Options, study: Study, runs: List[Run]) -> Iterator[Tuple[Run, Outcome]]:
+def _outcomes(args: Options, runs: List[Run]) -> Iterator[Tuple[Run, Outcome]]:
     out = args.serialization_dir
-    metrics = sorted({column.metric for row in study.rows for column in row.columns})
     if args.ray is not None:
-        ray = (args.ray or None, args.cpus or 1, args.gpus or 0)
-        return train_all_with_ray(runs, out, metrics, *ray)
+        return train_all_with_ray(runs, out, args.ray or None, args.cpus or 1, args.gpus or 0)
 
     def tell(run: Run) -> None:
         say(f"{run.name}: {folder_of(run, out)}")
 
-    return train_all(runs, out, metrics, args.num_workers or 1, tell)
+    return train_all(runs, out, args.num_workers or 1, tell)
 
 
 def _write_tables(args: Options, results: Results) -> str:

@@ -200,10 +200,10 @@ def test_trained_models_have_their_score_and_their_layers(tmp_path, capsys):
     place = page.cells.index(f"{tmp_path}/runs/d/model.tar.gz")
     assert page.cells[place + 1 : place + 4] == ["elmo-srl", "loss", "0.750"]
     assert not any("study" in cell for cell in page.cells)
-    assert "srl (a), output" in page.cells
+    assert f"srl ({tmp_path}/a), output" in page.cells
 
     (tmp_path / "a/metrics.json").write_text("[]")
-    assert "expected the metrics of a training" in failure("elmo-report", tmp_path)
+    assert "a/metrics.json: expected results" in failure("elmo-report", tmp_path)
 
 
 def page_of(folder, **files):

@@ -8,7 +8,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from elmo_plugin import load_predictor
-from elmo_plugin.analysis.neighbours import ContextIndex, IndexOptions, build_index
+from elmo_plugin.analysis.neighbours import ContextIndex, build_index
 from elmo_plugin.serve.app import make_app
 from elmo_plugin.serve.served_task import Limits, ServedTask, load_tasks
 from elmo_plugin.serve.word_analyzer import WordAnalyzer
@@ -239,7 +239,7 @@ def test_archives_of_one_task_or_of_none_are_refused(archive_of, monkeypatch):
 def words(bilm, tmp_path):
     text = tmp_path / "text.txt"
     text.write_text("The play began .\nThey play chess .\n")
-    build_index(bilm, [text], tmp_path / "index", IndexOptions())
+    build_index(bilm, [text], tmp_path / "index")
     index = ContextIndex(tmp_path / "index")
     yield WordAnalyzer(bilm, make_softmax(bilm.options.lstm.output_dim), index, LIMITS)
     index.close()

@@ -64,11 +64,6 @@ def _build(run: Run) -> None:
 
 def _limited(reader: Any) -> Dict[str, Any]:
     """Limits a dataset reader to the first instances."""
-    if isinstance(reader, str):
-        reader = {"type": reader}
-    if reader.get("type") == "multitask":
-        # AllenNLP's reader for several tasks has no limit of its own.
-        readers = {name: _limited(part) for name, part in reader["readers"].items()}
-        return {**reader, "readers": readers}
+    reader = {"type": reader} if isinstance(reader, str) else reader
     limit = reader.get("max_instances") or _NUM_INSTANCES
     return {**reader, "max_instances": min(limit, _NUM_INSTANCES)}

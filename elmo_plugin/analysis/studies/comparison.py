@@ -2,7 +2,7 @@
 
 import math
 import statistics
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Dict, List, Optional, Sequence
 
@@ -21,32 +21,25 @@ class Cell:
     """The scores of a column, one per seed in their order, in the metric's own unit."""
 
     def __init__(self, column: Column, scores: List[Score]) -> None:
-        found = [{**each["training"], **(each["evaluation"] or {})} for each in scores]
-        #: The score of each seed.
-        self.values: List[float] = [
-            metrics[column.metric] for metrics in found if metrics.get(column.metric) is not None
+        #: The score of each seed, at least one.
+        self.values = _values(column, scores)
+        #: For each seed for which it is known, the validation metric after each epoch.
+        self.histories: List[List[float]] = [
+            [value if math.isfinite(value) else -math.inf for value in each["history"]]
+            for each in scores
+            if each["history"] and None not in each["history"]
         ]
-        #: For each seed, the validation metric after each epoch.
-        self.histories: List[list] = [each["history"] for each in scores]
-        on_dev = f"best_validation_{column.metric.removeprefix('best_validation_')}"
-        self._on_dev = [m for each in scores if (m := each["training"].get(on_dev)) is not None]
-        self._samples = [(each["samples"] or {}).get(column.metric) for each in scores]
-
-    @cached_property
-    def mean(self) -> float:
-        return statistics.mean(self.values)
-
-    @property
-    def deviation(self) -> Optional[float]:
-        """The sample standard deviation; `None` for one seed or a score that is not finite."""
+        self.mean = statistics.mean(self.values)
+        #: The sample standard deviation; `None` for one seed or a score that is not finite.
+        self.deviation: Optional[float] = None
         # Training that diverged has infinite perplexity.
-        is_known = len(self.values) > 1 and all(map(math.isfinite, self.values))
-        return statistics.stdev(self.values) if is_known else None
-
-    @property
-    def on_dev(self) -> Optional[float]:
-        """The mean of the best scores on dev; `None` if there are none."""
-        return statistics.mean(self._on_dev) if self._on_dev else None
+        if len(self.values) > 1 and all(map(math.isfinite, self.values)):
+            self.deviation = statistics.stdev(self.values)
+        name = f"best_validation_{column.metric.removeprefix('best_validation_')}"
+        on_dev = [m for each in scores if (m := each["training"].get(name)) is not None]
+        #: The mean of the best scores on dev; `None` if there are none.
+        self.on_dev = statistics.mean(on_dev) if on_dev else None
+        self._samples = [(each["samples"] or {}).get(column.metric) for each in scores]
 
     @property
     def samples(self) -> Optional[numpy.ndarray]:
@@ -79,17 +72,82 @@ class Comparison:
     base: int
 
 
-def cell(results: Results, row: Row, number: int, fraction: float = 1) -> Optional[Cell]:
-    """The scores of column `number` of a row; `None` while it has none."""
-    column = row.columns[number]
-    found = Cell(column, results.scores(row.name, column.name, fraction))
-    return found if found.values else None
+@dataclass(frozen=True)
+class Share:
+    """The scores of a row with one share of the training data."""
+
+    #: Without the paper's scores, which are for all data, if this is a part of several shares.
+    row: Row
+    fraction: float
+    #: The row's name, and the share if the row has several.
+    name: str
+    #: By the name of the column. Columns without scores are left out.
+    cells: Dict[str, Cell]
+
+    def best(self, columns: Sequence[Column]) -> str:
+        """Names the column that is best on dev, else the first with any score, else the first."""
+
+        def rank(name: str) -> float:
+            score = self.cells[name].on_dev
+            if score is None or math.isnan(score):
+                return float("-inf")
+            return -score if self.row.lower_is_better else score
+
+        scored = [column.name for column in columns if column.name in self.cells]
+        return max(scored, key=rank) if scored else columns[0].name
+
+    @property
+    def baseline(self) -> str:
+        """The name of the baseline that other columns are compared with."""
+        return self.best(self.row.columns[: self.row.num_baselines])
+
+    def difference(self, column: Column, base: "Share") -> Optional[Comparison]:
+        """Compares a column with one of the share `base`, as the function `difference` explains."""
+        name = column.against or base.baseline
+        before, after = base.cells.get(name), self.cells.get(column.name)
+        if before is None or after is None:
+            return None
+        interval, samples = None, (before.samples, after.samples)
+        if samples[0] is not None and samples[1] is not None:
+            interval = _interval(samples[1] - samples[0], [before.values, after.values])
+        has_error = self.row.percent and not self.row.lower_is_better and before.mean < 1
+        reduction = (after.mean - before.mean) / (1 - before.mean) if has_error else None
+        number = [each.name for each in self.row.columns].index(name)
+        return Comparison(after.mean - before.mean, interval, reduction, number)
+
+    def paper_error_reduction(self, column: Column) -> Optional[float]:
+        """
+        The error reduction in the paper, against the column `against` or the first baseline with a
+        score; `None` without scores, or where a `Comparison` has none.
+        """
+        row = self.row
+        others = row.columns[: row.num_baselines] if column.against is None else row.columns
+        base = [o.paper for o in others if o.paper is not None and column.against in (None, o.name)]
+        has_error = row.percent and not row.lower_is_better
+        if column.paper is None or not base or not has_error or base[0] >= 100:
+            return None
+        return (column.paper - base[0]) / (100 - base[0])
 
 
-def cells(results: Results, row: Row, fraction: float) -> Dict[str, Cell]:
-    """The cells of a row that have scores with this share of the training data, by column name."""
-    found = ((c.name, cell(results, row, n, fraction)) for n, c in enumerate(row.columns))
-    return {name: each for name, each in found if each is not None}
+def shares(results: Results, row: Row) -> List[Share]:
+    """The scores of a row, per share of the training data, ascending."""
+    known = []
+    fractions = results.fractions(row.name)
+    without_paper = tuple(replace(column, paper=None) for column in row.columns)
+    for fraction in fractions:
+        found = {c: results.scores(row.name, c.name, fraction) for c in row.columns}
+        cells = {c.name: Cell(c, scores) for c, scores in found.items() if _values(c, scores)}
+        name, of_share = row.name, row
+        if len(fractions) > 1:
+            name += f", {100 * fraction:g} %"
+            of_share = row if fraction == 1 else replace(row, columns=without_paper)
+        known.append(Share(of_share, fraction, name, cells))
+    return known
+
+
+def _values(column: Column, scores: List[Score]) -> List[float]:
+    metrics = [{**each["training"], **(each["evaluation"] or {})} for each in scores]
+    return [each[column.metric] for each in metrics if each.get(column.metric) is not None]
 
 
 def difference(
@@ -112,61 +170,14 @@ def difference(
     Otherwise each mean has its own variance, with Welch's degrees of freedom. With one seed per
     column, the interval covers only the variance over test data.
     """
-    known = results.fractions(row.name)
-    fraction = known[-1] if fraction is None else fraction
+    known = {share.fraction: share for share in shares(results, row)}
+    fraction = max(known) if fraction is None else fraction
     base_fraction = fraction if base_fraction is None else base_fraction
     for given in (fraction, base_fraction):
         if given not in known:
-            shares = ", ".join(map(str, known))
-            raise ValueError(f"{row.name}: expected one of the shares {shares}, found {given}.")
-    against = row.columns[number].against
-    if against is None:
-        base = baseline(results, row, base_fraction)
-    else:
-        base = [column.name for column in row.columns].index(against)
-    before, after = cell(results, row, base, base_fraction), cell(results, row, number, fraction)
-    if before is None or after is None:
-        return None
-    interval, samples = None, (before.samples, after.samples)
-    if samples[0] is not None and samples[1] is not None:
-        interval = _interval(samples[1] - samples[0], [before.values, after.values])
-    is_share = row.percent and not row.lower_is_better and before.mean < 1
-    reduction = (after.mean - before.mean) / (1 - before.mean) if is_share else None
-    return Comparison(after.mean - before.mean, interval, reduction, base)
-
-
-def baseline(results: Results, row: Row, fraction: float) -> int:
-    """The number of the baseline that other columns are compared with."""
-    return best_column(results, row, range(row.num_baselines), fraction)
-
-
-def best_column(results: Results, row: Row, numbers: Sequence[int], fraction: float) -> int:
-    """The one of `numbers` that is best on dev, else the first with any score, else the first."""
-    found = cells(results, row, fraction)
-    names = {number: row.columns[number].name for number in numbers}
-    on_dev = {number: found[name].on_dev for number, name in names.items() if name in found}
-
-    def rank(number: int) -> float:
-        score = on_dev.get(number)
-        if score is None or math.isnan(score):
-            return float("-inf")
-        return -score if row.lower_is_better else score
-
-    return max(on_dev or numbers, key=rank)
-
-
-def paper_error_reduction(row: Row, number: int) -> Optional[float]:
-    """
-    The error reduction in the paper, against the column `against` or the first baseline with a
-    score; `None` without scores, or where a `Comparison` has none.
-    """
-    after, against = row.columns[number].paper, row.columns[number].against
-    others = row.columns[: row.num_baselines] if against is None else row.columns
-    base = [o.paper for o in others if o.paper is not None and against in (None, o.name)]
-    is_share = row.percent and not row.lower_is_better
-    if after is None or not base or not is_share or base[0] >= 100:
-        return None
-    return (after - base[0]) / (100 - base[0])
+            found = ", ".join(map(str, known))
+            raise ValueError(f"{row.name}: expected one of the shares {found}, found {given}.")
+    return known[fraction].difference(row.columns[number], known[base_fraction])
 
 
 def _interval(samples: numpy.ndarray, values: Sequence[Sequence[float]]) -> Optional[Interval]:

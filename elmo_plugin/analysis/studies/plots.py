@@ -1,90 +1,92 @@
 """Draws the scores of a study, per column or over the share of training data."""
 
-from functools import partial
+from base64 import b64encode
+from dataclasses import dataclass
+from functools import cached_property, partial
+from io import BytesIO
 from pathlib import Path
-from typing import Any, Callable, Dict, List, NamedTuple, Tuple
+from typing import Any, Callable, Dict, List, Tuple
 
-from elmo_plugin.analysis.studies.comparison import Cell, cells
+from elmo_plugin.analysis.studies.comparison import Cell, Share, shares
 from elmo_plugin.analysis.studies.results import Results
 from elmo_plugin.analysis.studies.study import Row
-from elmo_plugin.util.plotting import finish_axis, label_of, mark_style, new_figure, save_picture
+from elmo_plugin.util.plotting import (
+    finish_axis,
+    label_of,
+    mark_style,
+    new_figure,
+    save_picture,
+    write_figure,
+)
 
 
-class Panel(NamedTuple):
-    """A plot of one or more rows of a study."""
+@dataclass(frozen=True)
+class Figure:
+    """A picture, 4.5 inches wide and `height` inches high."""
 
-    title: str
-    #: In inches.
+    caption: str
     height: float
     #: Receives the axes to draw on.
-    draw: Callable[[Any], None]
+    draw: Callable[[Any], object]
+
+    @cached_property
+    def svg(self) -> bytes:
+        """The content of an SVG file."""
+        figure, output = new_figure(figsize=(4.5, self.height)), BytesIO()
+        self.draw(figure.subplots())
+        write_figure(figure, output, "svg")
+        return output.getvalue()
+
+    def url(self) -> str:
+        """The picture itself as a `data:` URL."""
+        return f"data:image/svg+xml;base64,{b64encode(self.svg).decode()}"
 
 
-class _Line(NamedTuple):
-    """The cells of a row with one share of the training data, by column name."""
-
-    name: str
-    fraction: float
-    cells: Dict[str, Cell]
-    scale: float
-
-
-def panels(results: Results) -> List[Panel]:
+def figures(results: Results) -> List[Figure]:
     """
-    One panel per row with scores: the mean and interval of each column, drawn as curves if there
-    are several shares of training data. Rows that are not compared share a panel per unit. The
+    One figure per row with scores: the mean and interval of each column, drawn as curves if there
+    are several shares of training data. Rows that are not compared share a figure per unit. The
     paper's scores come from other data, and would hide the differences between columns.
     """
     found = []
-    others: Dict[str, List[_Line]] = {}
+    others: Dict[str, List[Share]] = {}
     for row in results.rows:
-        lines = _lines(results, row)
+        known = shares(results, row)
+        scored = [share for share in known if share.cells]
         if not row.compare:
-            others.setdefault(_unit(row), []).extend(lines)
-        elif len(results.fractions(row.name)) > 1 and lines:
-            found.append(Panel(row.name, 2.8, partial(_curves, row=row, lines=lines)))
-        elif lines:
-            height = 0.8 + 0.3 * len(lines[0].cells)
-            found.append(Panel(row.name, height, partial(_points, row=row, line=lines[0])))
-    for unit, lines in others.items():
-        if lines:
-            height = 1.1 + 0.3 * len(lines)
-            # Titles must differ on a page.
-            title = f"{results.title}, {unit}" if unit else results.title
-            found.append(Panel(title, height, partial(_values, unit=unit, lines=lines)))
+            others.setdefault(_unit(row), []).extend(scored)
+        elif len(known) > 1 and scored:
+            found.append(Figure(row.name, 2.8, partial(_curves, row=row, of_row=scored)))
+        elif scored:
+            height = 0.8 + 0.3 * len(scored[0].cells)
+            found.append(Figure(row.name, height, partial(_points, share=scored[0])))
+    for unit, scored in others.items():
+        if scored:
+            height = 1.1 + 0.3 * len(scored)
+            # Captions must differ on a page.
+            caption = f"{results.title}, {unit}" if unit else results.title
+            found.append(Figure(caption, height, partial(_values, unit=unit, lines=scored)))
     return found
 
 
 def draw_scores(results: Results, pictures: List[Path]) -> None:
-    """Draws the panels, if any, into SVG, PNG or PDF files. Needs matplotlib."""
-    found = panels(results)
+    """Draws the figures, if any, into one SVG, PNG or PDF file each. Needs matplotlib."""
+    found = figures(results)
     if not found:
         return
-    heights = [panel.height + 0.3 for panel in found]
+    heights = [each.height + 0.3 for each in found]
     figure = new_figure(figsize=(4.5, sum(heights)))
     axes = figure.subplots(len(found), height_ratios=heights, squeeze=False)
-    for axis, panel in zip(axes.flat, found):
-        axis.set_title(label_of(panel.title), fontsize=10)
-        panel.draw(axis)
+    for axis, each in zip(axes.flat, found):
+        axis.set_title(label_of(each.caption), fontsize=10)
+        each.draw(axis)
     for picture in pictures:
         save_picture(figure, picture, bbox_inches="tight")
 
 
-def _lines(results: Results, row: Row) -> List[_Line]:
-    lines = []
-    fractions = results.fractions(row.name)
-    for fraction in fractions:
-        share = f", {100 * fraction:g} %" if len(fractions) > 1 else ""
-        if found := cells(results, row, fraction):
-            lines.append(_Line(f"{row.name}{share}", fraction, found, row.scale))
-    return lines
-
-
-def _curves(axis: Any, row: Row, lines: List[_Line]) -> None:
+def _curves(axis: Any, row: Row, of_row: List[Share]) -> None:
     for number, column in enumerate(row.columns):
-        known = [
-            (line.fraction, line.cells[column.name]) for line in lines if column.name in line.cells
-        ]
+        known = [(s.fraction, s.cells[column.name]) for s in of_row if column.name in s.cells]
         if known:
             # Side by side, so that the bars of two models do not hide each other.
             shift = 1.06 ** (number - (len(row.columns) - 1) / 2)
@@ -96,7 +98,7 @@ def _curves(axis: Any, row: Row, lines: List[_Line]) -> None:
                 capsize=2,
                 **mark_style(number, linestyle="-"),
             )
-    fractions = [line.fraction for line in lines]
+    fractions = [share.fraction for share in of_row]
     axis.set_xscale("log")
     axis.set_xticks([100 * f for f in fractions], [f"{100 * f:g} %" for f in fractions])
     axis.minorticks_off()
@@ -106,22 +108,23 @@ def _curves(axis: Any, row: Row, lines: List[_Line]) -> None:
     finish_axis(axis, "y")
 
 
-def _points(axis: Any, row: Row, line: _Line) -> None:
+def _points(axis: Any, share: Share) -> None:
+    row = share.row
     numbers = {column.name: number for number, column in enumerate(row.columns)}
-    for height, (name, found) in enumerate(line.cells.items()):
+    for height, (name, found) in enumerate(share.cells.items()):
         bar = [[length] for length in _bar(row, found)]
         mean = row.scale * found.mean
         axis.errorbar([mean], [height], xerr=bar, capsize=3, **mark_style(numbers[name]))
     axis.set_xlabel(_unit(row), fontsize=8)
-    _name_lines(axis, list(line.cells))
+    _name_lines(axis, list(share.cells))
 
 
-def _values(axis: Any, unit: str, lines: List[_Line]) -> None:
+def _values(axis: Any, unit: str, lines: List[Share]) -> None:
     """Draws a mark for each column. The axis starts at zero unless a value is negative."""
     names = list(dict.fromkeys(name for line in lines for name in line.cells))
     for number, name in enumerate(names):
         heights = [height for height, line in enumerate(lines) if name in line.cells]
-        means = [lines[height].scale * lines[height].cells[name].mean for height in heights]
+        means = [lines[height].row.scale * lines[height].cells[name].mean for height in heights]
         axis.plot(means, heights, label=label_of(name), **mark_style(number))
     if all(found.mean >= 0 for line in lines for found in line.cells.values()):
         axis.set_xlim(left=0)

@@ -1,6 +1,5 @@
 import json
 from dataclasses import asdict
-from operator import itemgetter
 from pathlib import Path
 from typing import Any, Dict, Iterable, List, Optional, Set
 
@@ -51,15 +50,30 @@ class Results:
         return [run for digest, run in first.items() if not is_complete(digest)]
 
     def add(self, score: Score) -> None:
-        """Adds a score, or replaces the one with the same digest."""
+        """
+        Adds a score, or replaces the one with the same digest. Of its bootstrap samples, only those
+        of the study's metrics are kept.
+        """
+        if score["samples"] is not None:
+            metrics = sorted({column.metric for row in self.rows for column in row.columns})
+            samples = {name: score["samples"].get(name) for name in metrics}
+            score = {**score, "samples": samples}
         self._scores[score["digest"]] = score
 
-    def reuse(self, other: "Results") -> None:
-        """Copies missing scores from another study, if they have all metrics needed here."""
-        for digest, names in self._metrics().items():
-            score = other._scores.get(digest)
-            if digest not in self._scores and score is not None and _has_metrics(score, names):
-                self.add(score)
+    def reuse(self, other: "Results") -> int:
+        """
+        Copies missing scores from another study, if they have all metrics needed here. Returns how
+        many there were: scores of other settings or data are of no use.
+        """
+        found = [
+            score
+            for digest, names in self._metrics().items()
+            if digest not in self._scores
+            and (score := other._scores.get(digest)) is not None
+            and _has_metrics(score, names)
+        ]
+        self._scores.update((score["digest"], score) for score in found)
+        return len(found)
 
     def _metrics(self) -> Dict[str, Set[str]]:
         """The metrics that are compared, by the digest of the run."""
@@ -79,18 +93,6 @@ class Results:
         found = ", ".join(sorted(known))
         return unknown and (
             f"expected the metric {unknown}, found only {found}. Correct it in the study."
-        )
-
-    def num_refused(self, other: "Results") -> int:
-        """Counts scores in `other` that fit an empty cell, but have other settings or data."""
-        cell = itemgetter("row", "column", "fraction", "seed")
-        missing = {cell(run) for run in self._runs if run["digest"] not in self._scores}
-        known = {run["digest"] for run in self._runs}
-        return sum(
-            self.title == other.title
-            and run["digest"] in other._scores.keys() - known
-            and cell(run) in missing
-            for run in other._runs
         )
 
     def scores(self, row: str, column: str, fraction: Optional[float] = None) -> List[Score]:

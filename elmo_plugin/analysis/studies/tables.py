@@ -1,20 +1,12 @@
 """The tables of a study as text cells, before they are written as Markdown, LaTeX or HTML."""
 
-import math
 import statistics
-from dataclasses import dataclass, replace
-from typing import Callable, Dict, List, Optional
+from dataclasses import dataclass
+from typing import Callable, Dict, List, Mapping, Optional
 
-from elmo_plugin.analysis.studies.comparison import (
-    Cell,
-    baseline,
-    best_column,
-    cells,
-    difference,
-    paper_error_reduction,
-)
+from elmo_plugin.analysis.studies.comparison import Cell, Share, shares
 from elmo_plugin.analysis.studies.results import Results
-from elmo_plugin.analysis.studies.study import Row
+from elmo_plugin.analysis.studies.study import Column, Row
 
 # A line has the text of each cell by the head of its column.
 _Line = Dict[str, str]
@@ -65,56 +57,43 @@ def _lines(rows: List[Row], results: Results, of_share: Callable[..., List[_Line
     """Collects the lines of `of_share`. Only the first line of a row, or of a share, names it."""
     lines: List[_Line] = []
     for row in rows:
-        name, fractions = row.name, results.fractions(row.name)
-        for fraction in fractions:
-            share = f"{100 * fraction:g} %"
-            if len(fractions) > 1 and fraction != 1:
-                # The paper's scores are for all data.
-                columns = tuple(replace(column, paper=None) for column in row.columns)
-                row_of_share = replace(row, columns=columns)
-            else:
-                row_of_share = row
-            for line in of_share(results, row_of_share, fraction):
-                lines.append({**line, "": name, "data": share})
-                name = share = ""
+        name, known = row.name, shares(results, row)
+        for share in [each for each in known if each.cells] or known:
+            data = f"{100 * share.fraction:g} %"
+            for line in of_share(share):
+                lines.append({**line, "": name, "data": data})
+                name = data = ""
     return lines
 
 
-def _compared(results: Results, row: Row, fraction: float) -> List[_Line]:
+def _compared(share: Share) -> List[_Line]:
     lines = []
-    scored = cells(results, row, fraction)
-    if not scored and any(results.scores(row.name, column.name) for column in row.columns):
-        return []
-    goal = scored.get(row.columns[baseline(results, row, fraction)].name)
+    row, goal = share.row, share.cells.get(share.baseline)
     for number, column in enumerate(row.columns):
         line = {"model": column.name, "paper": _as_printed(column.paper), "score": "-"}
-        if found := scored.get(column.name):
+        if found := share.cells.get(column.name):
             line["score"] = _mean(row, found)
             line["seeds"] = str(len(found.values))
             on_dev = found.on_dev
             line["best on dev"] = "" if on_dev is None else f"{row.scale * on_dev:.2f}"
             # This assumes that scores rise: if lower is better, there is no number.
             if goal is not None and not row.lower_is_better:
-                line["epochs to baseline"] = _epochs(_histories(goal), _histories(found))
-        lines.append({**line, **_difference(results, row, number, fraction)})
+                line["epochs to baseline"] = _epochs(goal.histories, found.histories)
+        if number >= row.num_baselines:
+            line.update(_difference(share, column))
+        lines.append(line)
     return lines
 
 
-def _summary(results: Results, row: Row, fraction: float) -> List[_Line]:
-    lines = _compared(results, row, fraction)
-    others = [
-        number
-        for number, column in enumerate(row.columns)
-        if number >= row.num_baselines and column.against is None
-    ]
-    scored = [lines[number] for number in others if lines and "seeds" in lines[number]]
-    if not scored or (len(scored) > 1 and not all(line["best on dev"] for line in scored)):
+def _summary(share: Share) -> List[_Line]:
+    others = [each for each in share.row.columns[share.row.num_baselines :] if not each.against]
+    scored = [share.cells[each.name] for each in others if each.name in share.cells]
+    is_known = len(scored) == 1 or all(found.on_dev is not None for found in scored)
+    if not scored or not is_known or share.baseline not in share.cells:
         return []
-    before = lines[baseline(results, row, fraction)]
-    after = lines[best_column(results, row, others, fraction)]
-    if "seeds" not in before:
-        return []
-    papers = [paper_error_reduction(row, number) for number in others]
+    lines = {line["model"]: line for line in _compared(share)}
+    before, after = lines[share.baseline], lines[share.best(others)]
+    papers = map(share.paper_error_reduction, others)
     return [
         {
             **after,
@@ -128,20 +107,21 @@ def _summary(results: Results, row: Row, fraction: float) -> List[_Line]:
     ]
 
 
-def _difference(results: Results, row: Row, number: int, fraction: float) -> _Line:
-    found = difference(results, row, number, fraction) if number >= row.num_baselines else None
+def _difference(share: Share, column: Column) -> _Line:
+    found = share.difference(column, share)
     if found is None:
         return {}
+    scale = share.row.scale
     line = {
-        "compared with": row.columns[found.base].name,
-        "difference": f"{row.scale * found.mean:+.2f}",
+        "compared with": share.row.columns[found.base].name,
+        "difference": f"{scale * found.mean:+.2f}",
     }
     if found.interval is not None:
-        low, high = (row.scale * bound for bound in found.interval)
+        low, high = (scale * bound for bound in found.interval)
         line["95 %"] = f"{low:+.2f} to {high:+.2f}"
     if found.error_reduction is not None:
         line["error reduction"] = _percent(found.error_reduction)
-        line["error reduction, paper"] = _percent(paper_error_reduction(row, number))
+        line["error reduction, paper"] = _percent(share.paper_error_reduction(column))
     return line
 
 
@@ -171,14 +151,6 @@ def _epochs(of_baseline: List[List[float]], histories: List[List[float]]) -> str
     return mean if everyone else f"{mean} ({len(reached)} of {len(histories)})"
 
 
-def _histories(found: Cell) -> List[List[float]]:
-    return [
-        [value if math.isfinite(value) else -math.inf for value in history]
-        for history in found.histories
-        if history and None not in history
-    ]
-
-
 def _wide_table(results: Results, rows: List[Row]) -> Table:
     """A line per row and fraction, with a cell for each column's score and the paper's."""
     # The prefixes keep these keys apart from other cells, whatever a column is called.
@@ -187,15 +159,14 @@ def _wide_table(results: Results, rows: List[Row]) -> Table:
         for column in row.columns:
             head[f"paper: {column.name}"] = f"{column.name}, paper"
             head[f"score: {column.name}"] = column.name
-    table = _table([*_WORDS, *head, "seeds"], _lines(rows, results, _side_by_side))
-    return replace(table, head=[head.get(name, name) for name in table.head])
+    return _table([*_WORDS, *head, "seeds"], _lines(rows, results, _side_by_side), head)
 
 
-def _side_by_side(results: Results, row: Row, fraction: float) -> List[_Line]:
-    scored = cells(results, row, fraction)
-    line = {f"paper: {column.name}": _as_printed(column.paper) for column in row.columns}
-    line.update((f"score: {name}", _mean(row, found)) for name, found in scored.items())
-    seeds = [str(len(found.values)) for found in scored.values()]
+def _side_by_side(share: Share) -> List[_Line]:
+    cells, columns = share.cells, share.row.columns
+    line = {f"paper: {column.name}": _as_printed(column.paper) for column in columns}
+    line.update((f"score: {name}", _mean(share.row, found)) for name, found in cells.items())
+    seeds = [str(len(found.values)) for found in cells.values()]
     # One number if it is the same for all columns.
     line["seeds"] = ", ".join(seeds if len(set(seeds)) > 1 else seeds[:1])
     return [line] if any(line.values()) else []
@@ -206,13 +177,17 @@ def _mean(row: Row, found: Cell) -> str:
     return f"{row.scale * found.mean:.2f}{deviation}"
 
 
-def _table(head: List[str], lines: List[_Line]) -> Table:
-    """Leaves out empty columns, and `data` if all lines have 100 %."""
+def _table(columns: List[str], lines: List[_Line], heads: Mapping[str, str] = {}) -> Table:
+    """
+    Leaves out empty columns, and `data` if all lines have 100 %. `heads` of columns are by default
+    their names.
+    """
     used = [
         name
-        for name in head
+        for name in columns
         if any(line.get(name) for line in lines)
         and not (name == "data" and {line[name] for line in lines} <= {"", "100 %"})
     ]
     num_left = len([name for name in used if name in _WORDS])
-    return Table(used, [[line.get(name, "") for name in used] for line in lines], num_left)
+    texts = [[line.get(name, "") for name in used] for line in lines]
+    return Table([heads.get(name, name) for name in used], texts, num_left)

@@ -18,7 +18,6 @@ Outcome = Union[Score, RunFailed]
 def train_all(
     runs: List[Run],
     out: Path,
-    metrics: List[str],
     num_workers: int = 1,
     on_start: Callable[[Run], object] = lambda run: None,
 ) -> Iterator[Tuple[Run, Outcome]]:
@@ -30,7 +29,7 @@ def train_all(
 
     def train(run: Run) -> Outcome:
         on_start(run)
-        return _outcome(run, out, metrics, num_threads, stop.is_set)
+        return _outcome(run, out, num_threads, stop.is_set)
 
     stop = threading.Event()
     pool = ThreadPoolExecutor(num_workers)
@@ -47,7 +46,6 @@ def train_all(
 def train_all_with_ray(
     runs: List[Run],
     out: Path,
-    metrics: List[str],
     address: Optional[str] = None,
     num_cpus: float = 1,
     num_gpus: float = 0,
@@ -57,7 +55,7 @@ def train_all_with_ray(
     from the last checkpoint. All machines need `out` and the corpora at the same paths.
     """
     num_threads = max(1, int(num_cpus))
-    calls = [(run, out.resolve(), metrics, num_threads) for run in runs]
+    calls = [(run, out.resolve(), num_threads) for run in runs]
     for number, outcome in run_with_ray(_outcome, calls, address, num_cpus, num_gpus):
         # Ray itself failed, or a worker could not begin: `_outcome` returns all other errors.
         if isinstance(outcome, Exception) and not isinstance(outcome, RunFailed):
@@ -66,14 +64,10 @@ def train_all_with_ray(
 
 
 def _outcome(
-    run: Run,
-    out: Path,
-    metrics: List[str],
-    num_threads: int,
-    should_stop: Callable[[], bool] = lambda: False,
+    run: Run, out: Path, num_threads: int, should_stop: Callable[[], bool] = lambda: False
 ) -> Outcome:
     try:
-        return train_run(run, out, metrics, num_threads, should_stop)
+        return train_run(run, out, num_threads, should_stop)
     except Exception as error:
         # One run must not stop the others.
         is_known = isinstance(error, (RunFailed, ConfigurationError))

@@ -55,15 +55,13 @@ def folder_of(run: Run, out: Path) -> Path:
 def train_run(
     run: Run,
     out: Path,
-    metrics: List[str],
     num_threads: int = 0,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> Score:
     """
     Trains and evaluates a run in child processes, in `folder_of(run, out)`. Continues what a killed
-    call began. Keeps the bootstrap samples of `metrics`. Each child process has `num_threads`
-    threads; 0 leaves the choice to PyTorch. `should_stop` is called twice a second, and stops the
-    run if it returns true.
+    call began. Each child process has `num_threads` threads; 0 leaves the choice to PyTorch.
+    `should_stop` is called twice a second, and stops the run if it returns true.
 
     Raises `RunFailed` if a child process fails, the run is stopped, or a file that it reads has
     changed since the study was read. Raises `FolderLocked` if another process trains the run.
@@ -85,7 +83,7 @@ def train_run(
     try:
         if not (folder / "trained").exists():
             _train(run, folder, call)
-        evaluation, samples = _evaluated(run, folder, call, metrics)
+        evaluation, samples = _evaluated(run, folder, call)
         before_tuning = _numbers(before) if before.exists() else {}
         return {
             **{name: getattr(run, name) for name in ("name", "digest", "fraction", "seed")},
@@ -130,8 +128,8 @@ def _train(run: Run, folder: Path, call: Callable[..., None]) -> None:
     (folder / "trained").touch()
 
 
-def _evaluated(run: Run, folder: Path, call: Callable[..., None], metrics: List[str]) -> Any:
-    """Returns the numbers of the evaluation, and the samples of the `metrics`."""
+def _evaluated(run: Run, folder: Path, call: Callable[..., None]) -> Any:
+    """Returns the numbers of the evaluation, and the samples of each."""
     if run.evaluate is None:
         return None, None
     scores, samples = folder / "evaluation.json", folder / "samples.json"
@@ -143,8 +141,7 @@ def _evaluated(run: Run, folder: Path, call: Callable[..., None], metrics: List[
         # `allennlp evaluate` splits a path at commas, unless it is a JSON string.
         corpus = json.dumps(run.evaluate)
         call("evaluate", archive, corpus, *outputs, "-o", _EVALUATION, "--cuda-device", device)
-    found = _read(samples)["metrics"]
-    return _numbers(scores), {name: found.get(name) for name in metrics}
+    return _numbers(scores), _read(samples)["metrics"]
 
 
 def _call(
@@ -155,7 +152,7 @@ def _call(
     *arguments: str,
 ) -> None:
     """Runs an `allennlp` command."""
-    log = folder / "log.txt"
+    log, start = folder / "log.txt", time.monotonic()
     threads = {"OMP_NUM_THREADS": str(num_threads)} if num_threads else {}
     command = [sys.executable, "-m", "allennlp", arguments[0], "--file-friendly-logging"]
     command += ["--include-package", "elmo_plugin.plugin", *arguments[1:]]
@@ -170,36 +167,32 @@ def _call(
             preexec_fn=partial(end_with_parent, os.getpid(), signal.SIGTERM),
         )
         try:
-            code = _wait(process, folder, should_stop)
+            code = _wait(process, should_stop)
         finally:
             # This has an effect only after an exception, such as an interruption.
             process.terminate()
             process.wait()
+            seconds = _seconds(folder) + time.monotonic() - start
+            write_json(folder / "seconds", round(seconds, 3))
     if code:
         lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
         last = "\n".join(f"    {line}" for line in lines[-_NUM_LOG_LINES:])
         raise RunFailed(f"allennlp {arguments[0]} failed (exit code {code}), {log}:\n{last}")
 
 
-def _wait(process: subprocess.Popen, folder: Path, should_stop: Callable[[], bool]) -> int:
-    """Also adds up the seconds in a file, because this process may be killed."""
-    before, start = _seconds(folder), time.monotonic()
+def _wait(process: subprocess.Popen, should_stop: Callable[[], bool]) -> int:
     while True:
         try:
             return process.wait(_SECONDS)
         except subprocess.TimeoutExpired:
             if should_stop():
                 raise RunFailed("stopped") from None
-        finally:
-            path = folder / "seconds.unfinished"
-            path.write_text(f"{before + time.monotonic() - start:.3f}")
-            path.replace(folder / "seconds")
 
 
 def _seconds(folder: Path) -> float:
-    """The duration of all calls, killed ones included."""
+    """The duration of all calls, failed ones included."""
     path = folder / "seconds"
-    return float(path.read_text()) if path.exists() else 0.0
+    return _read(path) if path.exists() else 0.0
 
 
 def _from_here(value: Any) -> Any:
@@ -242,5 +235,5 @@ def _source_hash(folder: Path) -> str:
     return digest.hexdigest()
 
 
-def _read(path: Path) -> Dict[str, Any]:
+def _read(path: Path) -> Any:
     return json.loads(path.read_text(encoding="utf-8"))

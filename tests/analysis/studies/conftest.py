@@ -1,3 +1,4 @@
+import os
 import shutil
 import subprocess
 import sys
@@ -36,7 +37,8 @@ def fake(tmp_path, monkeypatch):
     package.mkdir(parents=True)
     (package / "__init__.py").touch()
     shutil.copy(Path(__file__).with_name("fake_allennlp.py"), package / "__main__.py")
-    monkeypatch.setenv("PYTHONPATH", str(package.parent))
+    paths = [str(package.parent), str(Path(__file__).parents[3])]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(paths))
     monkeypatch.setenv("FAKE_CALLS", str(tmp_path / "calls.txt"))
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     code = "import allennlp; print(allennlp.__file__)"

@@ -5,7 +5,7 @@ import numpy
 import pytest
 import scipy.stats
 
-from elmo_plugin.analysis.studies.comparison import baseline, cell, difference
+from elmo_plugin.analysis.studies.comparison import difference, shares
 from elmo_plugin.analysis.studies.plots import draw_scores
 from elmo_plugin.analysis.studies.study import Column
 from elmo_plugin.analysis.studies.tables import score_tables, summary_table
@@ -16,24 +16,17 @@ def test_a_cell_is_mean_deviation_and_interval_over_seeds(tmp_path):
     made = study("baseline", "ELMo", seeds=(1, 2, 3))
     samples = [[number / 1000 for number in range(1001)], [0.6] * 1001, None, [0.8] * 1001]
     found = results(tmp_path / "r.json", made, [0.5, 0.6, 0.7, 0.8], samples)
-    first, second = (cell(found, made.rows[0], number) for number in (0, 1))
+    (share,) = shares(found, made.rows[0])
+    first, second = share.cells["baseline"], share.cells["ELMo"]
     assert (first.mean, first.deviation) == (pytest.approx(0.6), pytest.approx(0.1))
     assert (second.mean, second.deviation, second.values) == (0.8, None, [0.8])
     assert first.interval is None and second.interval == pytest.approx((0.8, 0.8))
     assert difference(found, made.rows[0], 1).interval is None
-    assert cell(found, made.rows[0], 0, fraction=0.1) is None
     # A metric of the training, although a file was evaluated.
     column = replace(made.rows[0].columns[1], metric="training_weight")
-    row = replace(made.rows[0], columns=(column, column))
     found.scores("NER", "ELMo")[0]["training"]["training_weight"] = 0.25
-    assert cell(found, row, 1).mean == 0.25
-
-
-def test_error_reduction_is_of_what_is_missing_to_one(tmp_path):
-    made = study("baseline", "ELMo", seeds=(1,))
-    change = difference(results(tmp_path / "r.json", made, [0.6, 0.7]), made.rows[0], 1)
-    assert change.mean == pytest.approx(0.1) and change.error_reduction == pytest.approx(0.25)
-    assert difference(results(tmp_path / "o.json", made, [0.6]), made.rows[0], 1) is None
+    (share,) = shares(found, replace(made.rows[0], columns=(column,)))
+    assert share.cells["ELMo"].mean == 0.25
 
 
 @pytest.mark.parametrize(
@@ -69,7 +62,8 @@ def test_the_interval_of_a_cell_has_the_variance_of_seeds(tmp_path):
     found = results(tmp_path / "r.json", made, values, [[value] * 1000 for value in values])
     # As above: the standard error of the mean. Student's t with 3 degrees has 3.182.
     expected = (0.55 - 3.182 * 0.0645, 0.55 + 3.182 * 0.0645)
-    assert cell(found, made.rows[0], 0).interval == pytest.approx(expected, rel=0.02)
+    (share,) = shares(found, made.rows[0])
+    assert share.cells["baseline"].interval == pytest.approx(expected, rel=0.02)
 
 
 @pytest.mark.parametrize("worst", [math.inf, math.nan])
@@ -82,12 +76,13 @@ def test_a_training_that_diverged_spoils_no_other_column(tmp_path, worst, seeds)
         for score in found.scores("NER", name):
             score["training"]["best_validation_f1"] = score["evaluation"]["f1"]
     row = made.rows[0]
-    bad, good = (cell(found, row, number) for number in (0, 1))
+    (share,) = shares(found, row)
+    bad, good = share.cells["a"], share.cells["b"]
     assert not math.isfinite(bad.mean) and (bad.deviation, bad.interval) == (None, None)
     assert good.mean == 0.5 and good.interval == (0.5, 0.5)
     assert difference(found, row, 2) is not None
     if math.isnan(worst):
-        assert baseline(found, row, 1) == 1 and difference(found, row, 2).interval == (0, 0)
+        assert share.baseline == "b" and difference(found, row, 2).interval == (0, 0)
     assert all(score_tables(found)) and summary_table(found)
     draw_scores(found, [tmp_path / "scores.svg"])
     assert (tmp_path / "scores.svg").exists()
@@ -153,4 +148,4 @@ def test_the_baseline_is_the_one_with_the_best_score_on_dev(tmp_path, metric):
     found = results(tmp_path / "r.json", made, [0.6, 0.5, 0.7])
     for name, value in (("one", 0.4), ("two", 0.5), ("three", 0.9)):
         found.scores("NER", name)[0]["training"]["best_validation_f1"] = value
-    assert baseline(found, made.rows[0], 1) == 1
+    assert shares(found, made.rows[0])[0].baseline == "two"

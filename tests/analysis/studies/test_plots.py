@@ -1,6 +1,6 @@
 import pytest
 
-from elmo_plugin.analysis.studies.plots import draw_scores, panels
+from elmo_plugin.analysis.studies.plots import draw_scores, figures
 from elmo_plugin.analysis.studies.study import Study
 from elmo_plugin.util.plotting import new_figure
 from tests.analysis.studies.scores import results, study
@@ -8,13 +8,13 @@ from tests.analysis.studies.scores import results, study
 
 @pytest.fixture
 def drawn(tmp_path):
-    """Draws the only panel of a study; returns it and its axes."""
+    """Draws the only figure of a study; returns it and its axes."""
 
     def draw(made, values, samples=None):
-        (panel,) = panels(results(tmp_path / "r.json", made, values, samples))
+        (figure,) = figures(results(tmp_path / "r.json", made, values, samples))
         axis = new_figure().subplots()
-        panel.draw(axis)
-        return panel, axis
+        figure.draw(axis)
+        return figure, axis
 
     return draw
 
@@ -23,7 +23,7 @@ def names(axis):
     return [label.get_text() for label in axis.get_yticklabels()]
 
 
-def test_rows_that_are_not_compared_share_a_panel_that_starts_at_zero(drawn):
+def test_rows_that_are_not_compared_share_a_figure_that_starts_at_zero(drawn):
     made = study("layer 0", "layer 1", rows=("NER", "SRL"), seeds=(1,), compare=False)
     _, axis = drawn(made, [0.3, 0.4, 0.5])
     low, high = axis.get_xlim()
@@ -37,7 +37,7 @@ def test_rows_that_are_not_compared_share_a_panel_that_starts_at_zero(drawn):
     assert axis.get_xlim()[0] < -10 and names(axis) == ["a, 10 %", "a, 100 %", "b, 100 %"]
 
 
-def test_rows_of_several_kinds_have_panels_and_legends_of_their_own(tmp_path):
+def test_rows_of_several_kinds_have_figures_and_legends_of_their_own(tmp_path):
     compared = study("baseline", "ELMo", rows=("c",), seeds=(1,), fractions=(0.1, 1))
     first, second = (
         study("value", rows=(name,), seeds=(1,), compare=False, percent=name == "a")
@@ -46,15 +46,15 @@ def test_rows_of_several_kinds_have_panels_and_legends_of_their_own(tmp_path):
     parts = (compared, first, second)
     made = Study("A title", sum((p.rows for p in parts), ()), sum((p.runs for p in parts), ()))
     found = results(tmp_path / "r.json", made, [0.5] * 6)
-    assert [panel.title for panel in panels(found)] == ["c", "A title, F1, %", "A title, F1"]
+    assert [figure.caption for figure in figures(found)] == ["c", "A title, F1, %", "A title, F1"]
     draw_scores(found, [tmp_path / "a.svg"])
     # Texts are comments in the SVG of matplotlib.
     assert (tmp_path / "a.svg").read_text().count("<!-- ELMo -->") == 1
 
 
 def test_columns_are_named_from_the_top_and_those_without_a_score_are_left_out(drawn):
-    panel, axis = drawn(study("baseline", "not run", "ELMo", seeds=(1,)), [0.3, None, 0.4])
-    assert panel.title == "NER" and names(axis) == ["baseline", "ELMo"] and axis.yaxis_inverted()
+    figure, axis = drawn(study("baseline", "not run", "ELMo", seeds=(1,)), [0.3, None, 0.4])
+    assert figure.caption == "NER" and names(axis) == ["baseline", "ELMo"] and axis.yaxis_inverted()
     points = [line.lines[0].get_xydata().tolist() for line in axis.containers]
     assert points == [[[30, 0]], [[40, 1]]]
 
@@ -77,8 +77,3 @@ def test_bars_end_where_percentages_do(drawn, percent, bar):
     _, axis = drawn(made, [0.5], [[-10.0] * 500 + [20.0] * 500])
     (found,) = axis.containers[0].lines[2][0].get_segments()
     assert found[:, 0] == pytest.approx(bar)
-
-
-def test_nothing_is_written_without_a_score(tmp_path):
-    draw_scores(results(tmp_path / "r.json", study("baseline", "ELMo"), []), [tmp_path / "a.svg"])
-    assert not (tmp_path / "a.svg").exists()

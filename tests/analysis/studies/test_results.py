@@ -54,50 +54,31 @@ def test_runs_of_the_same_digest_are_one(empty):
 def test_scores_of_the_same_runs_of_another_study_are_reused(tmp_path, empty):
     made = study("baseline", "ELMo")
     other = results(tmp_path / "o.json", made, [0.1, None, 0.3], [[0.1, 0.2]] * 3)
-    found = empty(made)
-    found.reuse(other)
-    assert names(found.missing(made.runs)) == ["NER, baseline, seed 2", "NER, ELMo, seed 2"]
+    # The third run has other settings now.
+    changed = replace(made.runs[2], digest="new")
+    found = empty(replace(made, runs=(*made.runs[:2], changed, made.runs[3])))
+    assert found.reuse(other) == 1
     assert found.scores("NER", "baseline") == other.scores("NER", "baseline")
+    assert found.num_missing() == 3
 
 
-def test_scores_of_other_settings_are_refused(tmp_path, empty):
-    made = study("baseline", "ELMo")
-    other = results(tmp_path / "o.json", made, [0.1, None, 0.3, 0.4])
-    found = empty(made)
-    assert found.num_refused(other) == 0
-    # Two runs of ELMo have other settings now, one of the baselines too, which has no score.
-    changed = [replace(run, digest=f"{run.digest}new") for run in made.runs[1:]]
-    found.set_study(replace(made, runs=(made.runs[0], *changed)))
-    found.reuse(other)
-    assert found.num_refused(other) == 2 and found.num_missing() == 3
-    # What has a score here needs none of there.
-    found.add(score(changed[2], 0.5))
-    assert found.num_refused(other) == 1
-    # Runs that have only changed places keep their scores.
-    digests = [run.digest for run in made.runs]
-    moved = tuple(map(lambda run, digest: replace(run, digest=digest), made.runs, digests[::-1]))
-    found.set_study(replace(made, runs=moved))
-    assert found.num_refused(other) == 0
-    # Another study may have rows and columns of the same names.
-    found.title = "Another title"
-    assert found.num_refused(other) == 0
-
-
-def test_samples_of_all_metrics_of_a_shared_run_are_needed_to_reuse_its_score(tmp_path, empty):
+def test_samples_of_all_metrics_of_a_shared_run_are_needed_to_reuse_its_score(empty):
     made = study("baseline", rows=("accuracy", "F1"), seeds=(1,))
     rows = tuple(
         replace(row, columns=(replace(row.columns[0], metric=metric),))
         for row, metric in zip(made.rows, ("accuracy", "f1"))
     )
     made = replace(made, rows=rows, runs=tuple(replace(run, digest="one") for run in made.runs))
-    found, other = empty(made), Results(tmp_path / "o.json")
-    kept = {**score(made.runs[0], 0.5), "training": {}, "samples": {"accuracy": [0.5]}}
+    found, other = empty(made), empty(replace(made, rows=rows[:1], runs=made.runs[:1]))
+    samples = {"accuracy": [0.5], "f1": [0.5], "recall": [0.5]}
+    kept = {**score(made.runs[0], 0.5), "training": {}, "samples": samples}
     other.add(kept)
-    found.reuse(other)
-    assert found.missing(made.runs)
-    kept["samples"]["f1"] = [0.5]
-    found.reuse(other)
+    assert found.reuse(other) == 0 and found.missing(made.runs)
+    found.add(kept)
     assert not found.missing(made.runs)
+    # Those of other metrics are not kept.
+    (added,) = found.scores("F1", "baseline")
+    assert added["samples"] == {"accuracy": [0.5], "f1": [0.5]}
 
 
 @pytest.mark.parametrize("content", ["{", "[]", json.dumps({"title": "x", "rows": [{"a": 1}]})])

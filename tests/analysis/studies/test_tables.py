@@ -96,16 +96,6 @@ def test_a_column_may_be_compared_with_another_one_than_the_baseline(tmp_path):
     assert [line["best model"] for line in lines_of(summary_table(found))] == ["last"]
 
 
-def test_of_several_baselines_the_paper_s_first_score_counts(tmp_path):
-    made = study("fixed", ("trained", 90.0), ("ELMo", 92.0), seeds=(1,), num_baselines=2)
-    fixed, trained, elmo = lines_of(score_tables(results(tmp_path / "r", made, [0.5, 0.4, 0.6]))[0])
-    assert "difference" not in trained
-    assert elmo["compared with"] == "fixed" and elmo["error reduction, paper"] == "20.0 %"
-    # A baseline that was not trained is not the best one.
-    _, _, elmo = lines_of(score_tables(results(tmp_path / "o", made, [None, 0.5, 0.6]))[0])
-    assert elmo["compared with"] == "trained"
-
-
 def test_epochs_until_the_baseline_is_reached(tmp_path):
     higher, lower = (
         study("baseline", "ELMo", rows=(name,), lower_is_better=name == "loss")

@@ -2,7 +2,6 @@ import os
 import subprocess
 import sys
 import threading
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -23,43 +22,29 @@ from tests.waiting import wait_until
 
 def test_the_score_has_all_that_was_measured(fake, make_run):
     run = make_run()
-    score = train_run(run, fake.folder, ["f1"], num_threads=3)
+    score = train_run(run, fake.folder, num_threads=3)
     assert fake.calls == [("train", "False", "3"), ("evaluate", "False", "3")]
     assert score["training"] == {"best_validation_f1": 0.5}
     assert score["history"] == [0.4, 0.5]
     assert score["evaluation"] == {"f1": 0.25, "loss": 2.0}
-    assert score["samples"] == {"f1": [0.2, 0.3]}
+    assert score["samples"] == {"f1": [0.2, 0.3], "recall": [0.1, 0.1]}
     assert score["minutes"] > 0 and score["versions"]["torch"]
     assert score["versions"]["source"] == _source_hash(Path(elmo_plugin.__file__).parent)
     assert score["versions"]["cpu"].endswith(", bfloat16") == CPU_HAS_BFLOAT16
     assert (score["seed"], score["fraction"], score["digest"]) == (1, 1, run.digest)
     # What is done is not done again.
-    assert train_run(run, fake.folder, ["f1"]) == score and len(fake.calls) == 2
-
-
-def test_the_hash_of_the_source_changes_with_the_source_only(tmp_path):
-    hashes = []
-    for name, text in [("a.py", "1"), ("b/c.cpp", "1"), ("b/c.cpp", "2"), ("notes.txt", "1")]:
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(text)
-        hashes.append(_source_hash(tmp_path))
-    assert len(set(hashes[:3])) == 3 and hashes[3] == hashes[2]
+    assert train_run(run, fake.folder) == score and len(fake.calls) == 2
 
 
 def test_a_file_that_changes_while_a_study_runs_is_noticed(fake, make_run, tmp_path):
     text = tmp_path / "train.txt"
     text.write_text("The owl sleeps .")
     run = make_run(train_data_path=str(text))
-    train_run(run, fake.folder, ["f1"])
+    train_run(run, fake.folder)
     text.write_text("The owl sings .")
     with pytest.raises(RunFailed, match="has changed since the study began"):
-        train_run(run, tmp_path / "other", ["f1"])
+        train_run(run, tmp_path / "other")
     assert fake.commands == ["train", "evaluate"]
-
-
-def test_a_long_name_is_cut_in_the_name_of_the_folder(make_run, tmp_path):
-    run = replace(make_run(), row="R" * 300)
-    assert len(folder_of(run, tmp_path).name.encode()) < 255
 
 
 def test_a_score_does_not_name_the_current_folder(fake, make_run, tmp_path, monkeypatch):
@@ -69,7 +54,7 @@ def test_a_score_does_not_name_the_current_folder(fake, make_run, tmp_path, monk
     other.write_text("other")
     monkeypatch.chdir(here)
     run = make_run(model={"files": [str(weights), str(other)]})
-    score = train_run(run, fake.folder, ["f1"])
+    score = train_run(run, fake.folder)
     assert score["experiment"]["model"] == {"files": ["bilm/w.hdf5", str(other)]}
     assert list(score["files"]) == ["bilm/w.hdf5", str(other)]
     # The training itself has the paths as they were given.
@@ -79,46 +64,39 @@ def test_a_score_does_not_name_the_current_folder(fake, make_run, tmp_path, monk
 def test_a_failure_shows_the_log_and_the_next_call_goes_on(fake, make_run, monkeypatch):
     run = make_run(fail=str(fake.folder / "mended"))
     with pytest.raises(RunFailed, match=r"allennlp train failed \(exit code 3\).*log.txt:") as info:
-        train_run(run, fake.folder, ["f1"])
+        train_run(run, fake.folder)
     assert str(info.value).endswith("    epoch 1\n    no such thing")
     (fake.folder / "mended").touch()
     monkeypatch.setattr(train_run_module, "_source_hash", lambda folder: "later")
     # The versions are those of the beginning.
-    assert train_run(run, fake.folder, ["f1"])["versions"]["source"] != "later"
+    assert train_run(run, fake.folder)["versions"]["source"] != "later"
     assert fake.commands == ["train", "train --recover", "evaluate"]
     # Another run, without a file to evaluate.
-    score = train_run(make_run(2, evaluate=None), fake.folder, ["f1"])
+    score = train_run(make_run(2, evaluate=None), fake.folder)
     assert score["versions"]["source"] == "later" and fake.commands[3:] == ["train"]
     assert score["evaluation"] is None and score["samples"] is None
-
-
-def test_a_training_without_a_configuration_is_begun_anew(fake, make_run):
-    run = make_run()
-    (folder_of(run, fake.folder) / "training").mkdir(parents=True)
-    train_run(run, fake.folder, ["f1"])
-    assert fake.commands == ["train", "evaluate"]
 
 
 def test_a_stopped_run_leaves_no_process(fake, make_run):
     run = make_run(wait=str(fake.folder / "go"))
     config = folder_of(run, fake.folder) / "training/config.json"
     with pytest.raises(RunFailed, match="stopped"):
-        train_run(run, fake.folder, ["f1"], should_stop=config.exists)
+        train_run(run, fake.folder, should_stop=config.exists)
     # It would keep the lock.
     lock_folder(folder_of(run, fake.folder)).release()
     (fake.folder / "go").touch()
-    train_run(run, fake.folder, ["f1"])
+    train_run(run, fake.folder)
     assert fake.commands == ["train", "train --recover", "evaluate"]
 
 
 def test_two_processes_do_not_train_the_same_run(fake, make_run, monkeypatch):
     run = make_run(wait=str(fake.folder / "go"))
-    first = threading.Thread(target=train_run, args=(run, fake.folder, ["f1"]), daemon=True)
+    first = threading.Thread(target=train_run, args=(run, fake.folder), daemon=True)
     first.start()
     wait_until(lambda: fake.calls)
     monkeypatch.setattr("elmo_plugin.analysis.studies.train_run._LOCK_SECONDS", 0)
     with pytest.raises(ConfigurationError, match="being written by another process"):
-        train_run(run, fake.folder, ["f1"])
+        train_run(run, fake.folder)
     (fake.folder / "go").touch()
     first.join()
     assert fake.commands == ["train", "evaluate"]
@@ -134,7 +112,7 @@ from elmo_plugin.analysis.studies.study import Run
 from elmo_plugin.analysis.studies.train_run import train_run
 experiment = {{"wait": {waiting!r}}}
 run = Run("NER", "ELMo", 1, 1, None, experiment, digest_and_files(experiment, None)[0])
-train_run(run, Path({str(fake.folder)!r}), [])
+train_run(run, Path({str(fake.folder)!r}))
 """
     path = os.pathsep.join([os.environ["PYTHONPATH"], os.getcwd()])
     parent = subprocess.Popen([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": path})

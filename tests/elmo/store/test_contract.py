@@ -11,7 +11,7 @@ from contextlib import closing
 import numpy
 import pytest
 
-from elmo_plugin.analysis.neighbours.context_index import IndexWriter
+from elmo_plugin.analysis.context_index import IndexWriter
 from elmo_plugin.elmo.store.dump import DumpFile
 from elmo_plugin.elmo.store.formats import format_of
 from elmo_plugin.elmo.store.rows import ResumableText, Store

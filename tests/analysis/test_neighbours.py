@@ -1,18 +1,17 @@
-from itertools import chain
-
 import numpy
 import pytest
 import torch
 
 from elmo_plugin import embed_sentences
+from elmo_plugin.analysis import neighbours as module
 from elmo_plugin.analysis.neighbours import (
     ContextIndex,
-    IndexOptions,
+    NearestRows,
     Query,
     build_index,
     find_neighbours,
-    query,
     read_query,
+    search,
 )
 from elmo_plugin.corpora.sentence_per_line import read_sentences
 from elmo_plugin.util.errors import ConfigurationError
@@ -32,7 +31,7 @@ QUERIES = [
 @pytest.fixture(scope="module")
 def index(shared_bilm, tmp_path_factory):
     folder = tmp_path_factory.mktemp("contexts") / "index"
-    build_index(shared_bilm, [TEXT], folder, IndexOptions(layers=[0, 1, 2]))
+    build_index(shared_bilm, [TEXT], folder, layers=[0, 1, 2])
     return ContextIndex(folder)
 
 
@@ -82,20 +81,6 @@ def test_neighbours_are_those_of_all_cosines_in_float64(index, shared_bilm, exac
                 assert context.cosine == pytest.approx(expected[layer][place], abs=2**-11)
 
 
-def test_in_the_token_layer_occurrences_of_a_word_are_in_the_order_of_the_text(index, shared_bilm):
-    word = "the"
-    (neighbours,) = find_neighbours(index, shared_bilm, [Query(("Not", "in", word), 2)], 9)
-    places = [place for place in PLACES if SENTENCES[place[0]][place[1]] == word][:9]
-    assert [(each.line - 1, each.position) for each in neighbours[0]] == places
-    assert [each.cosine for each in neighbours[0]] == pytest.approx([1.0] * 9, abs=1e-4)
-
-
-def test_the_own_sentence_is_left_out_wherever_it_is(index, shared_bilm):
-    asked = QUERIES[2]
-    (neighbours,) = find_neighbours(index, shared_bilm, [asked], 50)
-    assert all(each.words != asked.words for each in chain(*neighbours.values()))
-
-
 def test_a_notebook_shows_contexts(index, shared_bilm):
     (neighbours,) = find_neighbours(index, shared_bilm, QUERIES[:1], 2)
     tree = shown(neighbours)
@@ -118,19 +103,8 @@ def test_a_result_does_not_depend_on_other_queries(index, shared_bilm, monkeypat
     alone = [next(find_neighbours(index, shared_bilm, [each])) for each in asked[:20]]
     assert together[:20] == alone
     # Nor on how many share a pass.
-    monkeypatch.setattr(query, "_QUERIES_PER_PASS", 7)
+    monkeypatch.setattr(module, "_QUERIES_PER_PASS", 7)
     assert list(find_neighbours(index, shared_bilm, asked)) == together
-
-
-def test_a_word_that_the_text_does_not_have_has_no_contexts_of_its_own(index, shared_bilm):
-    (neighbours,) = find_neighbours(index, shared_bilm, [QUERIES[1]], same_word=True)
-    assert neighbours == {0: [], 1: [], 2: []}
-
-
-@pytest.mark.parametrize("number", [0, -2])
-def test_at_least_one_neighbour_is_asked_for(index, shared_bilm, number):
-    with pytest.raises(ConfigurationError, match=f"at least 1, found {number}"):
-        list(find_neighbours(index, shared_bilm, QUERIES, number))
 
 
 def test_another_bilm_is_refused(index, make_bilm, bilm):
@@ -159,3 +133,77 @@ def test_a_marked_word_is_read_with_its_position():
 def test_a_sentence_needs_exactly_one_marked_word(sentence, found):
     with pytest.raises(ValueError, match=f"queries.txt:3: expected one word in brackets.* {found}"):
         read_query(sentence, "queries.txt:3")
+
+
+def unit(vectors):
+    return vectors / numpy.linalg.norm(vectors, axis=-1, keepdims=True)
+
+
+def make(num_rows=300, dim=24, seed=0):
+    return unit(numpy.random.default_rng(seed).standard_normal((num_rows, dim))).astype("f2")
+
+
+def make_queries(number=4, dim=24):
+    return numpy.random.default_rng(7).standard_normal((number, dim))
+
+
+def sorted_rows(vectors, query, number, allowed=None):
+    """Rows and cosines, in extended precision, by a sort of all."""
+    exact, query = vectors.astype(numpy.longdouble), query.astype(numpy.longdouble)
+    cosines = {}
+    for row in range(len(exact)) if allowed is None else allowed:
+        norms = numpy.sqrt(exact[row] @ exact[row]) * numpy.sqrt(query @ query)
+        cosines[row] = float(exact[row] @ query / norms)
+    # Rows that are equal differ by rounding here.
+    order = sorted(cosines, key=lambda row: (-round(cosines[row], 14), row))[:number]
+    return order, [cosines[row] for row in order]
+
+
+def found(vectors, queries, number=5, excluded=(), **settings):
+    nearest = [NearestRows(vectors, query, number, excluded) for query in queries]
+    search(vectors, nearest, **settings)
+    return [(each.rows.tolist(), each.cosines.tolist()) for each in nearest]
+
+
+def check(vectors, queries, number=5, excluded=(), allowed=None, **settings):
+    for query, (rows, cosines) in zip(
+        queries, found(vectors, queries, number, excluded, **settings)
+    ):
+        expected_rows, expected_cosines = sorted_rows(vectors, query, number, allowed)
+        assert rows == expected_rows
+        numpy.testing.assert_allclose(cosines, expected_cosines, atol=1e-14)
+
+
+@pytest.mark.parametrize("number, dim", [(1, 24), (300, 24), (1000, 24), (5, 1), (5, 1024)])
+def test_the_nearest_rows_are_those_of_a_sort_of_all_cosines(number, dim):
+    check(make(dim=dim), make_queries(dim=dim), number)
+
+
+def test_rows_that_differ_by_less_than_the_products_can_tell_are_in_their_order():
+    generator = numpy.random.default_rng(3)
+    vectors = numpy.tile(make(1), (500, 1))
+    # By one unit in the last place of half precision, in one dimension each.
+    places = generator.integers(0, 24, 500)
+    vectors.view("i2")[numpy.arange(500), places] += generator.integers(-1, 2, 500).astype("i2")
+    check(vectors, [vectors[0].astype("f8"), *make_queries()], 20, rows_per_block=32)
+
+
+@pytest.mark.parametrize("rows_per_block", [1, 7, 300, 512])
+def test_results_do_not_depend_on_the_blocks(rows_per_block):
+    expected = found(make(), make_queries())
+    assert found(make(), make_queries(), rows_per_block=rows_per_block) == expected
+
+
+@pytest.mark.parametrize("rows_per_block", [1, 50, 1000])
+def test_excluded_rows_do_not_count(rows_per_block):
+    excluded = [(0, 20), (45, 55), (299, 300)]
+    allowed = [row for row in range(300) if not any(a <= row < b for a, b in excluded)]
+    check(make(), make_queries(), 5, excluded, allowed, rows_per_block=rows_per_block)
+    assert found(make(), make_queries(), 5, [(0, 300)]) == [([], [])] * 4
+
+
+def test_a_vector_of_zeros_is_as_near_as_a_right_angle():
+    vectors = numpy.concatenate([make(3), numpy.zeros((1, 24), "f2")])
+    ((rows, cosines),) = found(vectors, [-vectors[0].astype("f8")], 4)
+    assert cosines[rows.index(3)] == 0.0
+    assert found(vectors, [numpy.zeros(24)], 4) == [([0, 1, 2, 3], [0.0] * 4)]

@@ -1,14 +1,27 @@
+"""The index of the contexts of a text: a folder of vectors and of where they are in the text."""
+
 import hashlib
+import os
+from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
 
 import numpy
+import torch
 
 from elmo_plugin.bilm import Bilm
-from elmo_plugin.bilm.fingerprint import fingerprint
+from elmo_plugin.bilm.fingerprint import fingerprint, weights_type
+from elmo_plugin.bilm.pretraining.text import find_shards
+from elmo_plugin.corpora.sentence_per_line import DigestedText
+from elmo_plugin.elmo.embed import embed_sentences
 from elmo_plugin.elmo.store.rows import RowFile, Store, check_types, read_state
+from elmo_plugin.elmo.token_batches import sentence_groups
 from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.files import expanded, is_pipe
 from elmo_plugin.util.weight_state import WeightState
+
+_Path = Union[str, os.PathLike]
 
 FORMAT_VERSION = 1
 _INDEX_FILE = "index.json"
@@ -18,13 +31,116 @@ _CONTEXTS = RowFile("contexts.npy", "<i8", 3, "num_contexts")
 # Columns: number of the line in the text that was indexed, from 1; offset of the sentence's end in
 # the text file, in bytes; number of its last context plus 1; `_key_of` its words.
 _SENTENCES = RowFile("sentences.npy", "<i8", 4, "num_sentences")
-
-
 # What `index.json` has, with values of the same types.
 _TYPES = {
     **{name: 0 for name in ("dim", "num_lines", "num_bytes", "num_contexts", "num_sentences")},
     **{"layers": [], "complete": True, "bilm_fingerprint": "", "computed_in": ""},
 }
+
+
+@dataclass(frozen=True)
+class IndexSummary:
+    """The result of `build_index`. An earlier call had done `num_resumed` of the lines."""
+
+    num_lines: int
+    num_contexts: int
+    num_resumed: int
+
+
+def build_index(
+    bilm: Bilm,
+    text: Sequence[_Path],
+    folder: _Path,
+    layers: Optional[Sequence[int]] = None,
+    words: Optional[Sequence[str]] = None,
+    batch_size: int = 64,
+    force: bool = False,
+    on_progress: Callable[[int], object] = lambda num_lines: None,
+) -> IndexSummary:
+    """
+    Writes an index of the contexts of a text: a folder for `ContextIndex`. It takes
+    `2 * num_layers * dim + 24` bytes per context, and the sentences. `text` names files, folders or
+    patterns (see `find_shards`) with one sentence per line; lines are numbered through all files.
+    `layers` are numbers of layers, by default all but the token layer (0), in which all occurrences
+    of a word have the same vector. `words` limits the index to their occurrences, in exactly this
+    spelling. For `folder` and `force` see `IndexWriter`. `on_progress` is called with the number of
+    lines done since the last call.
+
+    After a kill, the same call continues after the last commit and ends with the same files; see
+    `sentence_groups`. Memory grows only with `batch_size` and the longest line.
+
+    Raises `ConfigurationError` if the text holds no context, is in the folder or cannot be read
+    twice; if the folder cannot be written (see `Store`) or was begun with another text; if the biLM
+    has no such layer, is stateful (vectors must not depend on earlier sentences), or gives vectors
+    that are not finite.
+    """
+    folder = expanded(folder)
+    settings = _new_settings(bilm, layers, words, batch_size)
+    paths = _texts(text, folder)
+    chosen = None if words is None else frozenset(words)
+
+    def positions(sentence: Sequence[str]) -> List[int]:
+        return [n for n, word in enumerate(sentence) if chosen is None or word in chosen]
+
+    whole, lines = DigestedText(paths), DigestedText(paths)
+    # Checked before the folder is created.
+    if not any(positions(sentence) for _, sentence in whole.sentences()):
+        what = "words" if words is None else f"occurrences of {', '.join(sorted(words))}"
+        raise ConfigurationError(
+            f"{', '.join(map(str, text))}: expected {what}, found none in {whole.num_lines} lines."
+        )
+    with closing(IndexWriter(folder, settings, force)) as writer:
+        num_resumed = num_reported = writer.state["num_lines"]
+        sentences = lines.sentences()
+        lines.skip(sentences, num_resumed, writer.state["text_sha256"], folder)
+        on_progress(num_resumed)
+        with_contexts = (each for each in sentences if positions(each[1]))
+        for group in sentence_groups(with_contexts, batch_size):
+            embedded = embed_sentences(bilm, [sentence for _, sentence in group], batch_size)
+            for (number, sentence), all_layers in zip(group, embedded):
+                places = positions(sentence)
+                vectors = _unit_vectors(all_layers[settings["layers"]][:, places], number)
+                writer.add(number, sentence, places, vectors)
+            writer.commit(num_lines=lines.num_lines, text_sha256=lines.sha256, complete=False)
+            on_progress(lines.num_lines - num_reported)
+            num_reported = lines.num_lines
+        writer.commit(num_lines=lines.num_lines, text_sha256=lines.sha256, complete=True)
+        return IndexSummary(lines.num_lines, writer.state["num_contexts"], num_resumed)
+
+
+def _new_settings(
+    bilm: Bilm, layers: Optional[Sequence[int]], words: Optional[Sequence[str]], batch_size: int
+) -> Dict[str, Any]:
+    if bilm.stateful:
+        raise ConfigurationError("`build_index` needs a biLM that is not stateful.")
+    chosen = sorted(set(range(1, bilm.num_layers) if layers is None else layers))
+    unknown = sorted(set(chosen) - set(range(bilm.num_layers)))
+    if unknown:
+        raise ConfigurationError(
+            f"Expected layers from 0 (the token layer) to {bilm.num_layers - 1}, found "
+            f"{unknown[0]}."
+        )
+    return {
+        "format_version": FORMAT_VERSION,
+        **bilm_settings(bilm),
+        "computed_in": weights_type(bilm),
+        "computed_on": next(bilm.parameters()).device.type,
+        "layers": chosen,
+        "dim": bilm.output_dim,
+        "words": None if words is None else sorted(set(words)),
+        "batch_size": batch_size,
+    }
+
+
+def _texts(text: Sequence[_Path], folder: Path) -> List[Any]:
+    """The files of the text, which must not be in the index's folder."""
+    paths = find_shards(list(text))
+    for path in paths:
+        if is_pipe(path):
+            raise ConfigurationError(f"{path} can be read only once. Write it to a file first.")
+        if os.path.realpath(os.path.dirname(path)) == os.path.realpath(folder):
+            raise ConfigurationError(f"{path} is in {folder}; name another folder.")
+    return paths
 
 
 class IndexWriter(Store):
@@ -57,6 +173,18 @@ class IndexWriter(Store):
         self.append(_SENTENCES.name, numpy.array([(line, *ends, _key_of(words))]))
 
 
+def _unit_vectors(layers: torch.Tensor, line: int) -> numpy.ndarray:
+    """Vectors of length 1 and the same shape, `(num_layers, num_contexts, dim)`."""
+    vectors = layers.float().numpy()
+    if not numpy.isfinite(vectors).all():
+        raise ConfigurationError(
+            f"line {line} of the text: expected finite vectors, found NaN or infinity. The biLM's "
+            "weights are damaged."
+        )
+    norms = numpy.linalg.norm(vectors, axis=-1, keepdims=True)
+    return (vectors / numpy.maximum(norms, numpy.finfo("f4").tiny)).astype("<f2")
+
+
 class ContextIndex:
     """
     The contexts of a text, in a folder that `build_index` has finished. All files are
@@ -81,10 +209,6 @@ class ContextIndex:
             file.mapped(folder, self.settings) for file in (_CONTEXTS, _SENTENCES, _TEXT)
         )
         self._checked: Optional[Tuple[Tuple[Bilm, int], WeightState]] = None
-
-    @property
-    def num_contexts(self) -> int:
-        return self.settings["num_contexts"]
 
     def check_bilm(self, bilm: Bilm) -> None:
         """Raises `ConfigurationError` unless the index was built with this biLM."""

@@ -1,0 +1,247 @@
+"""The nearest contexts of a word in a sentence: Peters et al. (2018), section 5.3 and table 4."""
+
+import re
+from dataclasses import asdict, dataclass
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Sequence, Tuple
+
+import numpy
+import torch
+
+from elmo_plugin.analysis.context_index import ContextIndex, IndexSummary, build_index
+from elmo_plugin.bilm import Bilm
+from elmo_plugin.elmo.embed import embed_sentences
+from elmo_plugin.elmo.token_batches import groups
+from elmo_plugin.util.html import marked_words, paragraphs, table
+
+__all__ = [
+    "ContextIndex",
+    "IndexSummary",
+    "Neighbour",
+    "Neighbours",
+    "Query",
+    "build_index",
+    "find_neighbours",
+    "read_query",
+]
+
+_MARKED = re.compile(r"\[(.+)\]")
+# Queries whose products with a block of the index are in memory at once.
+_QUERIES_PER_PASS = 512
+# Rows are converted to float32 and multiplied in parts of this size, which the processor's cache
+# holds.
+_CACHED_BYTES = 2**20
+# Parts whose products are compared at once: the time of a comparison hardly depends on its size.
+_CACHED_PER_BLOCK = 32
+_ROWS_PER_CHECK = 8192
+
+
+@dataclass(frozen=True)
+class Query:
+    """A word in its sentence."""
+
+    words: Tuple[str, ...]
+    #: The word's position, from 0.
+    position: int
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    """A context of the indexed text."""
+
+    cosine: float
+    #: Number of the line in the text, from 1.
+    line: int
+    #: Position in the words of that line, from 0.
+    position: int
+    words: Tuple[str, ...]
+
+
+class Neighbours(Dict[int, List[Neighbour]]):
+    """Contexts by number of the layer, the nearest first. A notebook shows them as tables."""
+
+    def to_json(self) -> Dict[str, List[Dict[str, Any]]]:
+        """The fields of each context, for JSON."""
+        return {str(layer): list(map(asdict, contexts)) for layer, contexts in self.items()}
+
+    def _repr_html_(self) -> str:
+        return "".join(
+            paragraphs(f"layer {layer}")
+            + table(
+                ("cosine", "line", "context"),
+                (
+                    (
+                        f"{each.cosine:.4f}",
+                        str(each.line),
+                        marked_words(each.words, [(each.position, each.position, "")]),
+                    )
+                    for each in contexts
+                ),
+            )
+            for layer, contexts in self.items()
+        )
+
+
+def read_query(sentence: str, location: str = "") -> Query:
+    """Reads `the [bank] of the river`. Raises `ValueError` unless one word is in brackets."""
+    words = sentence.split()
+    marked = [position for position, word in enumerate(words) if _MARKED.fullmatch(word)]
+    if len(marked) != 1:
+        raise ValueError(
+            f"{f'{location}: ' if location else ''}expected one word in brackets, as in `the "
+            f"[bank] of the river`, found {len(marked)} in {sentence!r}."
+        )
+    (position,) = marked
+    words[position] = words[position][1:-1]
+    return Query(tuple(words), position)
+
+
+def find_neighbours(
+    index: ContextIndex,
+    bilm: Bilm,
+    queries: Iterable[Query],
+    number: int = 5,
+    same_word: bool = False,
+    on_progress: Callable[[int], object] = lambda num_contexts: None,
+) -> Iterator[Neighbours]:
+    """
+    Finds the contexts nearest to words in their sentences, by cosine, in each layer of an index.
+    The search is exact apart from the half precision of the index. One pass over the index compares
+    up to 512 queries. Memory grows with the queries in a pass, not with the index.
+
+    Yields one result per query, in order. Contexts of equal cosine are in the order of the text.
+    Contexts in the query's own sentence are left out, wherever it is in the text. `on_progress` is
+    called with the number of contexts done since the last call, counted per pass and layer.
+    `same_word` finds contexts of the same word only, without calls of `on_progress`.
+
+    Raises `ConfigurationError` if the index was built with another biLM.
+    """
+    index.check_bilm(bilm)
+    for group in groups(queries, lambda query: 1, None, _QUERIES_PER_PASS):
+        yield from _one_pass(index, bilm, group, number, same_word, on_progress)
+
+
+def _one_pass(
+    index: ContextIndex,
+    bilm: Bilm,
+    queries: List[Query],
+    number: int,
+    same_word: bool,
+    on_progress: Callable[[int], object],
+) -> List[Neighbours]:
+    # One sentence per batch: in larger batches, rounding depends on the other sentences.
+    embedded = embed_sentences(bilm, [query.words for query in queries], batch_size=1)
+    # Shape of each: (num_layers, dim)
+    vectors = [
+        layers[:, query.position].float().numpy() for query, layers in zip(queries, embedded)
+    ]
+    own = [index.rows_of_sentence(query.words) for query in queries]
+    found = [Neighbours() for _ in queries]
+    for layer, rows in index.layers.items():
+        nearest = [
+            NearestRows(rows, vector[layer], number, excluded)
+            for vector, excluded in zip(vectors, own)
+        ]
+        if same_word:
+            for query, each in zip(queries, nearest):
+                each.add_rows(index.rows_of_word(query.words[query.position]))
+        else:
+            search(rows, nearest, on_progress=on_progress)
+        for neighbours, each in zip(found, nearest):
+            neighbours[layer] = [
+                Neighbour(cosine, *index.context(row))
+                for row, cosine in zip(each.rows.tolist(), each.cosines.tolist())
+            ]
+    return found
+
+
+class NearestRows:
+    """
+    The `number` rows nearest to a query by cosine among those added, without those from the first
+    to the last row (exclusive) of each range in `excluded`.
+    `vectors` have shape `(num_rows, dim)`, half precision, and length 1 before they were rounded.
+    The query has shape `(dim,)` and any length.
+
+    Products in float32 select the rows that can be among the nearest. These are computed again in
+    float64, so results are exact and do not depend on how the products were divided.
+    """
+
+    def __init__(
+        self,
+        vectors: numpy.ndarray,
+        query: numpy.ndarray,
+        number: int,
+        excluded: Sequence[Tuple[int, int]] = (),
+    ) -> None:
+        self._vectors, self._number, self._excluded = vectors, number, excluded
+        self.query = _unit(query.astype("f8")[None])[0]
+        #: In descending order of their cosines, rows of equal cosines in their own order.
+        self.rows = numpy.zeros(0, "i8")
+        self.cosines = numpy.zeros(0)
+        # A bound on the rounding error of a product: half-precision rows, float32 query and sums.
+        self._tolerance = 2.0**-10 + len(self.query) * 2.0**-23
+
+    @property
+    def threshold(self) -> float:
+        """Rows with a lower product cannot be among the nearest."""
+        return self.cosines[-1] - self._tolerance if len(self.rows) == self._number else -numpy.inf
+
+    def add_block(self, products: numpy.ndarray, first: int) -> None:
+        """Adds the rows from `first` on, in order; overwrites their `products` with the query."""
+        for start, end in self._excluded:
+            products[max(0, start - first) : max(0, end - first)] = -numpy.inf
+        threshold = self.threshold
+        if len(products) > self._number:
+            # A row whose product is 2 tolerances below `number` others is not nearer.
+            reached = numpy.partition(products, -self._number)[-self._number]
+            threshold = max(threshold, reached - 2 * self._tolerance)
+        self.add_rows(numpy.flatnonzero(products >= threshold) + first)
+
+    def add_rows(self, rows: numpy.ndarray) -> None:
+        """Adds rows by number, shape `(num_rows,)`, ascending and above all rows added before."""
+        for start, end in self._excluded:
+            rows = rows[(rows < start) | (rows >= end)]
+        for start in range(0, len(rows), _ROWS_PER_CHECK):
+            part = rows[start : start + _ROWS_PER_CHECK]
+            # Shape: (num_rows, dim)
+            units = _unit(self._vectors[part].astype("f8"))
+            # Each row is summed alone, so that its sum does not depend on the others.
+            cosines = numpy.concatenate([self.cosines, (units * self.query).sum(axis=1)])
+            rows_so_far = numpy.concatenate([self.rows, part])
+            best = numpy.argsort(-cosines, kind="stable")[: self._number]
+            self.rows, self.cosines = rows_so_far[best], cosines[best]
+
+
+def search(
+    vectors: numpy.ndarray,
+    nearest: Sequence[NearestRows],
+    rows_per_block: int = 0,
+    on_progress: Callable[[int], object] = lambda num_rows: None,
+) -> None:
+    """
+    Compares all rows of `vectors` with all queries, in one pass. `nearest` have the same vectors.
+    Products are compared after each block of `rows_per_block` rows (0: as many rows as take 32 MB
+    in float32). `on_progress` is called with the number of rows done since the last call.
+    """
+    num_rows, dim = vectors.shape
+    rows_per_product = max(1, _CACHED_BYTES // (4 * dim))
+    rows_per_block = rows_per_block or _CACHED_PER_BLOCK * rows_per_product
+    # Shape: (num_queries, dim)
+    queries = torch.from_numpy(numpy.stack([each.query for each in nearest])).float()
+    rows, single = torch.from_numpy(vectors), torch.empty(rows_per_product, dim)
+    for first in range(0, num_rows, rows_per_block):
+        block = rows[first : first + rows_per_block]
+        # Shape: (num_queries, num_rows of the block)
+        products = torch.empty(len(queries), len(block))
+        for chunk, part in zip(
+            block.split(rows_per_product), products.split(rows_per_product, dim=1)
+        ):
+            torch.mm(queries, single[: len(chunk)].copy_(chunk).T, out=part)
+        for each, of_query in zip(nearest, products.numpy()):
+            if of_query.max() >= each.threshold:
+                each.add_block(of_query, first)
+        on_progress(len(block))
+
+
+def _unit(vectors: numpy.ndarray) -> numpy.ndarray:
+    norms = numpy.sqrt((vectors * vectors).sum(axis=1, keepdims=True))
+    return vectors / numpy.maximum(norms, numpy.finfo("f8").tiny)
