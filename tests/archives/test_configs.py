@@ -7,11 +7,10 @@ import threading
 
 import pytest
 import torch
-from allennlp.common.checks import ConfigurationError
 from allennlp.common.registrable import Registrable
 from transformers import AutoConfig
 
-from elmo_plugin.archives.configs import check_config, registered_types_only, without_limits
+from elmo_plugin.archives.configs import registered_types_only, without_limits
 from tests.tagger import saved
 
 READER = {"type": "interleaving", "readers": {"a": {"max_instances": 0}, "b": {"x": 1}}}
@@ -36,7 +35,6 @@ READER = {"type": "interleaving", "readers": {"a": {"max_instances": 0}, "b": {"
         (
             {
                 "dataset_reader": {"fraction": 0.5, "readers": {"a": {"fraction": 1.0}}},
-                "validation_data_loader": {"fraction": 0.5},
             },
             {},
             {"dataset_reader.fraction": (0.5, 1)},
@@ -59,18 +57,6 @@ def test_limits_are_lifted_unless_overrides_set_them(config, overrides, lifted):
     given, found = without_limits(config, overrides)
     assert found == {name: before for name, (before, _) in lifted.items()}
     assert {name: given[name] for name in found} == {name: to for name, (_, to) in lifted.items()}
-
-
-def embedding(value):
-    return {"model": {"embedders": [{"transformer_kwargs": {"weights_only": value}}]}}
-
-
-@pytest.mark.parametrize("value", [False, None, 0, "true"])
-def test_a_configuration_may_not_say_that_weights_are_more_than_tensors(value):
-    check_config(embedding(True), "evil.tar.gz")
-    place = "model.embedders.0.transformer_kwargs.weights_only in config.json"
-    with pytest.raises(ConfigurationError, match=f"{place}, {value!r}, would allow a weight file"):
-        check_config(embedding(value), "evil.tar.gz")
 
 
 class Executed:
