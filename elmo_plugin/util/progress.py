@@ -3,35 +3,23 @@
 import sys
 import time
 from contextlib import contextmanager
-from typing import Any, Callable, Iterator, Optional
+from typing import Callable, Iterator, Optional
 
 # Seconds between two lines of progress.
 _SECONDS = 5.0
 
 
 @contextmanager
-def progress(unit: str, total: Optional[int] = None) -> Iterator[Callable[[int], Any]]:
+def progress(unit: str, total: Optional[int] = None) -> Iterator[Callable[[int], None]]:
     """
     Yields a function to call with the number of sentences (or another `unit`) done since the last
-    call. It shows a `tqdm` bar on a terminal if tqdm is installed, else a line every five seconds.
+    call. It prints a line every five seconds.
     """
-    try:
-        from tqdm import tqdm
-    except ImportError:
-        tqdm = None
-    if tqdm is not None and sys.stderr.isatty():
-        with tqdm(unit=f" {unit}", total=total) as bar:
-            yield bar.update
-    else:
-        yield _lines(unit, total)
-
-
-def _lines(unit: str, total: Optional[int]) -> Callable[[int], None]:
     of_total = "" if total is None else f" of {total:,}"
     done, start = 0, time.monotonic()
     last = start
 
-    def update(number: int) -> None:
+    def advance(number: int) -> None:
         nonlocal done, last
         done, now = done + number, time.monotonic()
         if now - last >= _SECONDS:
@@ -40,4 +28,4 @@ def _lines(unit: str, total: Optional[int]) -> Callable[[int], None]:
             line = f"{done:,}{of_total} {unit}, {shown} per second"
             print(line, file=sys.stderr, flush=True)
 
-    return update
+    yield advance

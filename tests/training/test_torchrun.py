@@ -46,7 +46,7 @@ def agents(folder, num_agents, *arguments):
                 *("--rdzv-backend", "c10d", "--rdzv-endpoint", f"127.0.0.1:{port}"),
                 *("--rdzv-conf", f"is_host={int(number == 0)}", "--local-addr", "127.0.0.1"),
                 *("-m", "allennlp", "train", str(folder / "experiment.json")),
-                *("-s", str(folder / "run"), "--include-package", "tests.training.standing_still"),
+                *("-s", str(folder / "run"), "--include-package", "tests.training.killed_training"),
                 *arguments,
             ]
             with open(folder / f"agent{number}.log", "w") as log:
