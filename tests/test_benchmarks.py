@@ -141,33 +141,6 @@ def test_batches_of_like_length_are_spread_over_the_turns():
     assert [len(words) for words in found] == [1, 2, 5, 6, 3, 4, 7, 8]
 
 
-def test_workers_are_compared_by_the_second_half_of_a_text(monkeypatch, tmp_path):
-    workers = modules["workers"]
-    fastest = {
-        "1 workers": (14.0, 24.0),
-        "2 workers": (10.0, 15.0),
-        "side by side": (5.0, 9.0),
-        "1 tasks": (20.0, 40.0),
-        "2 tasks": (20.0, 30.0),
-    }
-
-    def turns_of(runs, turns):
-        assert list(runs) == [f"{size} {name}" for size in ("half", "whole") for name in fastest]
-        return {
-            f"{size} {name}": [seconds + 1.0, seconds]
-            for name, both in fastest.items()
-            for size, seconds in zip(("half", "whole"), both)
-        }
-
-    monkeypatch.setattr(workers, "by_turns", turns_of)
-    monkeypatch.setattr(workers, "find_spec", lambda name: True)
-    rows = list(workers.measure([["word"] * 10] * 4, 2, tmp_path))
-    assert [(row.ours, row.peer) for row in rows] == [(4.0, 2.0), (2.0, 1.0)]
-    assert [row.share_of_limit for row in rows] == [0.8, 0.4]
-    lines = (tmp_path / "whole/text").read_text().splitlines()
-    assert lines == 4 * [" ".join(10 * ["word"])]
-
-
 def test_score_has_a_row(monkeypatch, run):
     monkeypatch.delenv("ELMO_OPTIONS")
     monkeypatch.delenv("ELMO_WEIGHTS")
@@ -261,38 +234,6 @@ def test_the_texts_of_scale_have_exactly_so_many_tokens_and_repeat(tmp_path):
         scale.write_text([empty], 9, output)
 
 
-def test_startup_compares_a_folder_with_the_plugin_to_one_without(monkeypatch):
-    startup, calls = modules["startup"], []
-
-    def run_allennlp(folder, arguments, turn=None):
-        plugins = folder / ".allennlp_plugins"
-        calls.append((plugins.exists() and plugins.read_text(), tuple(arguments)))
-        return "train  test-install"
-
-    monkeypatch.setattr(startup, "run_allennlp", run_allennlp)
-    whole, added = startup.measure(1)
-    assert set(calls) == {(False, ("--help",)), ("elmo_plugin.plugin\n", ("elmo", "--help"))}
-    assert added.ours == pytest.approx(whole.ours - whole.peer)
-    assert added.floor == "<= 0.3 s"
-    monkeypatch.setattr(startup, "run_allennlp", lambda *_: "  elmo   write vectors")
-    with pytest.raises(SystemExit, match="loads the plugin in an empty folder"):
-        list(startup.measure(1))
-
-
-def test_large_pages_are_measured_in_processes_with_and_without_them(monkeypatch):
-    variables = []
-
-    def finished(arguments, env, **_):
-        variables.append((env.get("GLIBC_TUNABLES"), env["OMP_NUM_THREADS"]))
-        return SimpleNamespace(stdout=f"a line of a library\n{len(variables)}.5\n")
-
-    monkeypatch.setenv("GLIBC_TUNABLES", "glibc.malloc.hugetlb=2")
-    monkeypatch.setattr(modules["large_pages"].subprocess, "run", finished)
-    (row,) = modules["large_pages"].measure("coref", 300, turns=3)
-    assert variables == 3 * [("glibc.malloc.hugetlb=1", "1"), (None, "1")]
-    assert (row.ours, row.peer, row.unit) == (3.5, 4.5, "s")
-
-
 def test_the_epoch_of_large_pages_trains():
     assert modules["large_pages"].seconds_of_epoch("sst", 8) > 0.0
 
@@ -327,18 +268,6 @@ def test_the_experiments_of_all_tasks_differ_from_the_published_ones_in_data_and
         settings = "{ elmo+: { cache: '/some/folder' } }"
         params = tasks.render(task.with_elmo, settings, 7).as_dict(quiet=True)
         assert params["model"]["placement"]["elmo"]["cache"] == "/some/folder"
-
-
-def test_an_operation_has_a_kind():
-    operations = {
-        "products": ("addmm", "mkldnn_convolution", "_int_mm"),
-        "elementwise": ("sigmoid_", "add"),
-        "moving": ("index_select", "copy_", "_pack_padded_sequence"),
-    }
-    kind_of = modules["time_shares"].kind_of
-    for kind, names in operations.items():
-        assert {kind_of(f"aten::{name}") for name in names} == {kind}
-    assert kind_of("part: LSTMs") == kind_of("evaluate_function: AddmmBackward0") == "the rest"
 
 
 def test_the_backward_pass_counts_to_the_part_whose_gradient_it_computes():
