@@ -9,8 +9,7 @@ from os import PathLike
 from typing import Dict, List, Optional, Tuple, Union
 
 from elmo_plugin.util.errors import ConfigurationError
-from elmo_plugin.util.files import cache_folder
-from elmo_plugin.util.resources import shipped
+from elmo_plugin.util.files import cache_folder, shipped
 from elmo_plugin.util.word_vectors import vector_lines
 
 DEFAULTS: Dict[str, str] = {

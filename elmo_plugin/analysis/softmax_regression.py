@@ -8,7 +8,7 @@ from typing import Callable, Iterator, List, Sequence, Tuple
 import numpy
 import torch
 
-from elmo_plugin.util.optional import optional_package
+from elmo_plugin.util.errors import optional_package
 from elmo_plugin.util.weights import save_atomically
 
 # Rows that are converted and in memory at once.

@@ -20,7 +20,7 @@ from allennlp.predictors import Predictor
 
 from elmo_plugin.archives.configs import check_config, registered_types_only, without_limits
 from elmo_plugin.util.errors import ConfigurationError
-from elmo_plugin.util.resources import shipped_archives
+from elmo_plugin.util.files import shipped_archives
 from elmo_plugin.util.unpacking import read_config, unpack, unpacked
 from elmo_plugin.util.weights import each_state_once, read_state, read_trained_state
 

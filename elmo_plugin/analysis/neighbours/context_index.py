@@ -8,7 +8,7 @@ from elmo_plugin.bilm import Bilm
 from elmo_plugin.bilm.fingerprint import fingerprint
 from elmo_plugin.elmo.store.rows import RowFile, Store, check_types, read_state
 from elmo_plugin.util.errors import ConfigurationError
-from elmo_plugin.util.weight_state import WeightState
+from elmo_plugin.util.tensors import WeightState
 
 FORMAT_VERSION = 1
 _INDEX_FILE = "index.json"

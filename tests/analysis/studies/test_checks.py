@@ -7,7 +7,7 @@ import elmo_plugin.plugin  # noqa: F401
 from elmo_plugin.analysis.studies.checks import check_experiments
 from elmo_plugin.analysis.studies.study import read_study
 from elmo_plugin.util.errors import ConfigurationError
-from elmo_plugin.util.resources import shipped
+from elmo_plugin.util.files import shipped
 
 
 def runs_of(name):
