@@ -172,13 +172,6 @@ def test_an_ablation_changes_what_its_name_says_and_no_more(path, task, change):
     assert models[0] == models[1]
 
 
-def test_lambda_is_one_value():
-    params = Params.from_file(PROJECT / "experiments/srl_elmo.jsonnet")
-    ((pattern, penalty),) = params["model"]["regularizer"]["regexes"]
-    assert re.search(pattern, "placement.elmo.mixes.0.layer_scores")
-    assert penalty.as_dict(quiet=True) == {"type": "l2", "alpha": 0.001}
-
-
 def test_the_words_of_a_bilm_are_sought_beside_its_weights(monkeypatch):
     monkeypatch.setenv("ELMO_WEIGHTS", "/some/folder/weights.hdf5")
     params = Params.from_file(PROJECT / "experiments/bilm_finetune.jsonnet")
