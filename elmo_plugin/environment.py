@@ -45,7 +45,9 @@ def setting(name: str) -> str:
         return ""
     if name in DEFAULTS:
         return str(shipped(DEFAULTS[name]))
-    return {"ELMO_TURIAN": "", "ELMO_CACHE": _default_cache(), "ELMO_SEED": _SEED}[name]
+    folder = cache_folder()
+    cache = "" if folder is None else str(folder / "layers")
+    return {"ELMO_TURIAN": "", "ELMO_CACHE": cache, "ELMO_SEED": _SEED}[name]
 
 
 def bilm_files(
@@ -84,11 +86,6 @@ def set_defaults() -> None:
             os.environ[f"{name}_CASED"] = "yes" if words != words.lower() else ""
         for kind in ("DIM", "CASED"):
             os.environ.setdefault(f"{name}_{kind}", "")
-
-
-def _default_cache() -> str:
-    folder = cache_folder()
-    return str(folder / "layers") if folder is not None else ""
 
 
 def _first_lines(path: str, number: int = 1000) -> List[str]:

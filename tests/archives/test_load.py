@@ -359,19 +359,6 @@ def test_a_damaged_part_of_an_archive_is_refused(tagger, tmp_path, name, content
     refused(repack(tagger, tmp_path / "damaged.tar.gz", files=files), error)
 
 
-@pytest.mark.parametrize(
-    "overrides",
-    [
-        {"dataset_reader.token_indexers.x": {"type": "pretrained_transformer",
-         "model_name": "x", "tokenizer_kwargs": ["a"]}},
-        {"model.text_field_embedder.token_embedders": 3},
-        {"model.type": 3},
-    ],
-)  # fmt: skip
-def test_settings_that_make_no_model_are_said_to_do_so(tagger, overrides):
-    refused(tagger, "cannot be loaded: ", "do not describe a model", overrides=overrides)
-
-
 def test_files_that_are_not_archives_are_refused(tagger, tmp_path, weight_file):
     refused(tmp_path / "none.tar.gz", "does not exist. Expected a model.tar.gz or the folder of")
     refused(weight_file, "damaged, cut short, or no model.tar.gz")

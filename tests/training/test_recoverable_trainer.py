@@ -242,19 +242,6 @@ def test_losses_of_a_recovered_epoch_are_means_over_the_batches_after_the_checkp
     assert [metrics["training_loss"], metrics["training_reg_loss"]] == pytest.approx(means)
 
 
-def test_a_checkpoint_of_the_version_before_is_recovered(folder, experiment, uninterrupted):
-    assert train(experiment, folder, NUM_BATCHES + 3) is None
-    path = folder / "training_state_e1_b2.th"
-    state = torch.load(path, weights_only=True)
-    # It also stored the running metrics, and the metrics of the epoch before.
-    state["elmo-recoverable"]["metrics"] = json.dumps({"best_epoch": 0, "training_loss": 1.0})
-    for process in state["elmo-recoverable"]["processes"]:
-        process.update(losses={"loss": 2.5}, metrics={".accuracies.accuracy": {"_top_k": 1}})
-    torch.save(state, path)
-    train(experiment, folder)
-    assert_same(results(folder), uninterrupted(experiment))
-
-
 def test_a_misspelt_setting_is_refused(folder, experiment):
     experiment["trainer"]["num_epoch"] = 3
     with pytest.raises(ConfigurationError, match="^RecoverableTrainer has no settings .*num_epoch"):
