@@ -31,7 +31,8 @@ EXPERIMENTS = sorted(
     for path in files(f"{folder}/*.jsonnet")
 )
 LANGUAGE_MODELS = [path for path in EXPERIMENTS if path.name.startswith(("bilm", "lm_"))]
-TASKS = [path for path in EXPERIMENTS if path not in LANGUAGE_MODELS]
+# Ablations of lambda differ from others in that number only.
+TASKS = [p for p in EXPERIMENTS if p not in LANGUAGE_MODELS and "_lambda_" not in p.name]
 
 
 def named(path):

@@ -46,6 +46,8 @@ def unpack(path: Union[str, PathLike], folder: Union[str, PathLike], location: s
         problem = f"read; it is damaged, cut short, or no model.tar.gz ({reason}). Copy it again."
         if isinstance(error, OSError) and error.errno in NO_SPACE:
             problem = f"unpacked into {folder}: {reason}. Set TMPDIR to a folder on a larger disk."
+        elif isinstance(error, PermissionError):
+            problem = f"read: {error.strerror}."
         raise ConfigurationError(f"{location} cannot be {problem}") from error
 
 

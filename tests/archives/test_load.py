@@ -141,7 +141,7 @@ NO_SPACE, DENIED = OSError(errno.ENOSPC, "No space"), PermissionError(errno.EACC
     [
         (shutil, "disk_usage", lambda path: SimpleNamespace(free=1000), "only 0.0 GB free. Set"),
         (shutil, "copyfileobj", fails(NO_SPACE), "No space. Set TMPDIR to a folder"),
-        (tarfile, "open", fails(DENIED), "no model.tar.gz ([Errno 13] Denied)."),
+        (tarfile, "open", fails(DENIED), "cannot be read: Denied."),
     ],
 )
 def test_a_computer_without_room_or_rights_is_not_called_damage(
