@@ -68,7 +68,14 @@ def load_archive(
                 raise
             # A damaged part can cause any exception.
             except Exception as error:
-                raise _explained(error, weights_file or location) from error
+                reason = textwrap.shorten(str(error), 300, placeholder=" ...")
+                weights = f" with {weights_file}" if weights_file else ""
+                raise ConfigurationError(
+                    f"{location} cannot be loaded{weights}: its weights, config.json, meta.json "
+                    "and vocabulary, with the overrides, do not describe a model "
+                    f"({type(error).__name__}: {reason}). Correct the overrides, or copy the "
+                    "archive again."
+                ) from error
 
 
 def load_predictor(
@@ -167,18 +174,3 @@ def _checked_parts(folder: Path, location: str, weights_file: Optional[str]) -> 
     else:
         raise ConfigurationError(f"Weights file {weights_file} does not exist.")
     return config
-
-
-def _explained(error: Exception, location: str) -> ConfigurationError:
-    title, _, details = str(error).partition("\n")
-    if "state dict" in title or "state_dict" in title:
-        difference = textwrap.shorten(details, 300, placeholder=" ...")
-        return ConfigurationError(
-            f"{location}: the weights do not fit the model of config.json and the vocabulary: "
-            f"{difference}"
-        )
-    return ConfigurationError(
-        f"{location} cannot be loaded: its config.json, meta.json and vocabulary, with the "
-        f"overrides, do not describe a model ({type(error).__name__}: {title:.300}). Correct the "
-        "overrides, or copy the archive again."
-    )
