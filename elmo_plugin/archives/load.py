@@ -160,17 +160,15 @@ def _read_state_dict(path: Union[str, PathLike], cuda_device: int) -> Dict[str, 
 def _checked_parts(folder: Path, location: str, weights_file: Optional[str]) -> Dict[str, Any]:
     """Checks the parts of a trained model. Returns its configuration, read as JSON, not jsonnet."""
     config = read_config(folder, location)
-    parts = [part for part in ("dataset_reader", "model") if not isinstance(config.get(part), dict)]
-    missing = f"expected {parts[0]!r} in its config.json" if parts else ""
+    has_parts = all(isinstance(config.get(part), dict) for part in ("dataset_reader", "model"))
     # If `vocabulary` were a file, AllenNLP would unpack it as an archive.
-    if not parts and not (folder / "vocabulary").is_dir():
-        missing = "the folder 'vocabulary' is missing"
-    if missing:
-        raise ConfigurationError(f"{location} holds no trained model: {missing}.")
+    if not has_parts or not (folder / "vocabulary").is_dir():
+        raise ConfigurationError(
+            f"{location} holds no trained model: expected a config.json with 'dataset_reader' and "
+            "'model', and a folder 'vocabulary'."
+        )
     if weights_file is None:
         read_trained_state(folder, location)
-    elif Path(weights_file).is_file():
-        read_state(weights_file, weights_file)
     else:
-        raise ConfigurationError(f"Weights file {weights_file} does not exist.")
+        read_state(weights_file, weights_file)
     return config
