@@ -1,6 +1,6 @@
 """
 Adds folders that a checkout has beside the package to the package in a wheel; the metadata and
-requirements are in pyproject.toml. `elmo_plugin.util.resources` finds the files in both places.
+requirements are in pyproject.toml. `elmo_plugin.util.files` finds the files in both places.
 """
 
 from setuptools import find_packages, setup

@@ -9,7 +9,6 @@ import logging
 import os
 import re
 import sys
-import traceback as traceback_module
 import warnings
 from pathlib import Path
 from types import TracebackType
@@ -47,7 +46,8 @@ _SINGLE_LABEL = re.compile(r"(precision|recall|f1-measure)-(?!overall)")
 # By name, because errors of other processes arrive as text.
 _USER_ERRORS = {"ConfigurationError", "OSError", "FileNotFoundError", "PermissionError"}
 _USER_ERRORS |= {"IsADirectoryError", "NotADirectoryError", "UnicodeDecodeError"}
-_LOCATION = re.compile(r"[^\n]*:\d+: ")
+# How the errors of readers of files begin, ours (see `unexpected`) and those of others.
+_BAD_INPUT = re.compile(r"[^\n]*(:\d+: |: expected .*, found )", re.DOTALL)
 _LAST_OF_TRACEBACK = re.compile(r"^\s*(?:\w+\.)*(\w+(?:Error|Exception)): ", re.MULTILINE)
 
 
@@ -79,21 +79,9 @@ def explanation(error: BaseException) -> Optional[str]:
         names, message = {found[-1][1]}, message[found[-1].end() :]
     if jsonnet := jsonnet_message(message):
         return jsonnet
-    if names & _USER_ERRORS or ("ValueError" in names and _begins_with_location(message)):
+    if names & _USER_ERRORS or ("ValueError" in names and _BAD_INPUT.match(message)):
         return " ".join(message.split())
     return None
-
-
-def _begins_with_location(message: str) -> bool:
-    """True if a message begins with `file:` or `file:line:`."""
-    name = message.partition(": ")[0]
-    # `(archive.zip)#member` names a member of an archive; a file may exist with `.gz` only.
-    path = name.lstrip("(").partition(")#")[0]
-    return (
-        bool(_LOCATION.match(message))
-        or "://" in name
-        or any(map(os.path.exists, (name, path, f"{path}.gz")))
-    )
 
 
 def _configure_console() -> None:
@@ -128,20 +116,11 @@ class _ConsoleFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         error = record.exc_info[1] if record.exc_info else None
         if error is not None and (sentence := explanation(error)) is not None:
-            return f"error: {sentence}{_hint(error)}"
+            return f"error: {sentence}"
         if record.levelno >= logging.WARNING:
             return f"{record.levelname.lower()}: {super().format(record)}"
         text = super().format(record)
         return _without_details(text) if record.name == "allennlp.common.util" else text
-
-
-def _hint(error: BaseException) -> str:
-    """How to find the origin of an operating system error that our own code did not raise."""
-    frames = traceback_module.extract_tb(error.__traceback__)
-    is_ours = bool(frames) and Path(frames[-1].filename).is_relative_to(Path(__file__).parent)
-    if is_ours or not isinstance(error, OSError):
-        return ""
-    return " (ALLENNLP_LOG_LEVEL=INFO shows where)"
 
 
 def _is_library(logger: str) -> bool:

@@ -9,8 +9,7 @@ from os import PathLike
 from typing import Dict, List, Optional, Tuple, Union
 
 from elmo_plugin.util.errors import ConfigurationError
-from elmo_plugin.util.files import cache_folder
-from elmo_plugin.util.resources import shipped
+from elmo_plugin.util.files import cache_folder, shipped
 from elmo_plugin.util.word_vectors import vector_lines
 
 DEFAULTS: Dict[str, str] = {
@@ -46,7 +45,9 @@ def setting(name: str) -> str:
         return ""
     if name in DEFAULTS:
         return str(shipped(DEFAULTS[name]))
-    return {"ELMO_TURIAN": "", "ELMO_CACHE": _default_cache(), "ELMO_SEED": _SEED}[name]
+    folder = cache_folder()
+    cache = "" if folder is None else str(folder / "layers")
+    return {"ELMO_TURIAN": "", "ELMO_CACHE": cache, "ELMO_SEED": _SEED}[name]
 
 
 def bilm_files(
@@ -85,11 +86,6 @@ def set_defaults() -> None:
             os.environ[f"{name}_CASED"] = "yes" if words != words.lower() else ""
         for kind in ("DIM", "CASED"):
             os.environ.setdefault(f"{name}_{kind}", "")
-
-
-def _default_cache() -> str:
-    folder = cache_folder()
-    return str(folder / "layers") if folder is not None else ""
 
 
 def _first_lines(path: str, number: int = 1000) -> List[str]:

@@ -32,7 +32,7 @@ def make_classifier(regexes) -> Model:
     )
 
 
-def test_the_penalty_is_that_of_the_parameters_that_match():
+def test_a_regularizer_that_matches_nothing_is_refused_with_the_names_that_there_are():
     model = make_classifier(["layer_scores"])
     with torch.no_grad():
         dict(model.named_parameters())[
@@ -40,9 +40,6 @@ def test_the_penalty_is_that_of_the_parameters_that_match():
         ].copy_(torch.tensor([1.0, 2.0, 3.0]))
     for _ in range(2):
         assert model.get_regularization_penalty().item() == 2 * (1 + 4 + 9)
-
-
-def test_a_regularizer_that_matches_nothing_is_refused_with_the_names_that_there_are():
     model = make_classifier(["layer_scores", "scalar_parameters"])
     message = r"`regularizer`: 'scalar_parameters' .* called layer_scores.*mixes.0.layer_scores, "
     for _ in range(2):

@@ -10,7 +10,7 @@ import torch
 from elmo_plugin import BilmOptions
 from elmo_plugin.bilm import CharacterMap
 from elmo_plugin.util import bfloat16
-from tests.benchmark_scripts import FOLDER, MEASURING, make_row, modules
+from tests.benchmark_scripts import MEASURING, make_row, modules
 
 PROJECT = Path(__file__).resolve().parent.parent
 TEXT = PROJECT / "fixtures/corpora/lm/small/train.txt"
@@ -141,33 +141,6 @@ def test_batches_of_like_length_are_spread_over_the_turns():
     assert [len(words) for words in found] == [1, 2, 5, 6, 3, 4, 7, 8]
 
 
-def test_workers_are_compared_by_the_second_half_of_a_text(monkeypatch, tmp_path):
-    workers = modules["workers"]
-    fastest = {
-        "1 workers": (14.0, 24.0),
-        "2 workers": (10.0, 15.0),
-        "side by side": (5.0, 9.0),
-        "1 tasks": (20.0, 40.0),
-        "2 tasks": (20.0, 30.0),
-    }
-
-    def turns_of(runs, turns):
-        assert list(runs) == [f"{size} {name}" for size in ("half", "whole") for name in fastest]
-        return {
-            f"{size} {name}": [seconds + 1.0, seconds]
-            for name, both in fastest.items()
-            for size, seconds in zip(("half", "whole"), both)
-        }
-
-    monkeypatch.setattr(workers, "by_turns", turns_of)
-    monkeypatch.setattr(workers, "find_spec", lambda name: True)
-    rows = list(workers.measure([["word"] * 10] * 4, 2, tmp_path))
-    assert [(row.ours, row.peer) for row in rows] == [(4.0, 2.0), (2.0, 1.0)]
-    assert [row.share_of_limit for row in rows] == [0.8, 0.4]
-    lines = (tmp_path / "whole/text").read_text().splitlines()
-    assert lines == 4 * [" ".join(10 * ["word"])]
-
-
 def test_score_has_a_row(monkeypatch, run):
     monkeypatch.delenv("ELMO_OPTIONS")
     monkeypatch.delenv("ELMO_WEIGHTS")
@@ -210,20 +183,14 @@ def test_the_cache_is_compared_with_other_stores_in_writing_and_reading():
     assert 1.0 < rows[0].ratio < 2.0
 
 
-def test_memory_is_that_of_the_reading_alone(monkeypatch):
-    # Where the processes find the script.
-    monkeypatch.syspath_prepend(FOLDER)
-    rows = list(modules["memory"].measure("tiny", num_tokens=200))
-    assert [row.peer is not None for row in rows] == [True, False, False]
-    # Ten times the tokens; interpreter, torch and AllenNLP take hundreds.
-    assert 0.0 < rows[0].ours < rows[1].ours < 100.0
-
-
 def test_scale_compares_the_cost_and_the_memory_of_texts_of_several_sizes(
     monkeypatch, tmp_path, run
 ):
-    # Where the processes find the script.
-    monkeypatch.syspath_prepend(FOLDER)
+    def measure_work(name, work, num_tokens, texts, folder):
+        folder.mkdir(exist_ok=True)
+        return scale.Point(name, num_tokens, 2.0, 1.0, 8.0)
+
+    monkeypatch.setattr(scale, "measure_work", measure_work)
     output, picture = tmp_path / "results.json", tmp_path / "scale.svg"
     options = ["--tokens", 6000, 2000, "--output", output, "--plot", picture]
     run("scale", TEXT, "--part", "neighbours", *options)
@@ -235,20 +202,19 @@ def test_scale_compares_the_cost_and_the_memory_of_texts_of_several_sizes(
         for of, unit in (("", "µs/token"), (", RAM", "MB"))
     ]
     assert [row.peer for row in rows[4:]] == [row.ours for row in rows[:4]]
-    assert all(0.0 < row.share_of_limit <= 1.0 for row in rows[::2])
+    assert {row.share_of_limit for row in rows[::2]} == {0.5}
     drawn = picture.read_text()
     assert "building an index" in drawn and "embedding" not in drawn
 
 
-@pytest.mark.parametrize("part", ["embed", "cache", "train"])
+@pytest.mark.parametrize("part", ["embed", "cache", "train", "neighbours"])
 def test_a_part_of_scale_works_in_this_process_too(part, tmp_path):
     text = tmp_path / scale.WARM_UP_TEXT
     scale.write_text([TEXT], 6000, text)
     (tmp_path / "output").mkdir()
     for work in scale.PARTS[part].values():
         work(text, tmp_path / "output")
-    expected = {"embed": "vectors.hdf5", "cache": "data.mdb", "train": "metrics_epoch_0.json"}
-    assert (tmp_path / "output" / expected[part]).exists()
+    assert any((tmp_path / "output").iterdir())
 
 
 def test_the_texts_of_scale_have_exactly_so_many_tokens_and_repeat(tmp_path):
@@ -259,38 +225,6 @@ def test_the_texts_of_scale_have_exactly_so_many_tokens_and_repeat(tmp_path):
     assert output.read_text() == "a b c\nd e\na b c\nd\n"
     with pytest.raises(SystemExit, match="empty: expected a text, found no word"):
         scale.write_text([empty], 9, output)
-
-
-def test_startup_compares_a_folder_with_the_plugin_to_one_without(monkeypatch):
-    startup, calls = modules["startup"], []
-
-    def run_allennlp(folder, arguments, turn=None):
-        plugins = folder / ".allennlp_plugins"
-        calls.append((plugins.exists() and plugins.read_text(), tuple(arguments)))
-        return "train  test-install"
-
-    monkeypatch.setattr(startup, "run_allennlp", run_allennlp)
-    whole, added = startup.measure(1)
-    assert set(calls) == {(False, ("--help",)), ("elmo_plugin.plugin\n", ("elmo", "--help"))}
-    assert added.ours == pytest.approx(whole.ours - whole.peer)
-    assert added.floor == "<= 0.3 s"
-    monkeypatch.setattr(startup, "run_allennlp", lambda *_: "  elmo   write vectors")
-    with pytest.raises(SystemExit, match="loads the plugin in an empty folder"):
-        list(startup.measure(1))
-
-
-def test_large_pages_are_measured_in_processes_with_and_without_them(monkeypatch):
-    variables = []
-
-    def finished(arguments, env, **_):
-        variables.append((env.get("GLIBC_TUNABLES"), env["OMP_NUM_THREADS"]))
-        return SimpleNamespace(stdout=f"a line of a library\n{len(variables)}.5\n")
-
-    monkeypatch.setenv("GLIBC_TUNABLES", "glibc.malloc.hugetlb=2")
-    monkeypatch.setattr(modules["large_pages"].subprocess, "run", finished)
-    (row,) = modules["large_pages"].measure("coref", 300, turns=3)
-    assert variables == 3 * [("glibc.malloc.hugetlb=1", "1"), (None, "1")]
-    assert (row.ours, row.peer, row.unit) == (3.5, 4.5, "s")
 
 
 def test_the_epoch_of_large_pages_trains():
@@ -318,27 +252,13 @@ def test_added_memory_is_what_a_run_takes_at_most():
 
 def test_the_experiments_of_all_tasks_differ_from_the_published_ones_in_data_and_cache_only():
     for task in tasks.TASKS.values():
-        for experiment in (task.without_elmo, task.with_elmo):
-            params = tasks.render(experiment, "{}", 7).as_dict(quiet=True)
-            published = tasks.Params.from_file(experiment).as_dict(quiet=True)
-            assert params["dataset_reader"].pop("max_instances") == 7
-            del published["validation_data_path"]
-            assert params == published
         settings = "{ elmo+: { cache: '/some/folder' } }"
         params = tasks.render(task.with_elmo, settings, 7).as_dict(quiet=True)
-        assert params["model"]["placement"]["elmo"]["cache"] == "/some/folder"
-
-
-def test_an_operation_has_a_kind():
-    operations = {
-        "products": ("addmm", "mkldnn_convolution", "_int_mm"),
-        "elementwise": ("sigmoid_", "add"),
-        "moving": ("index_select", "copy_", "_pack_padded_sequence"),
-    }
-    kind_of = modules["time_shares"].kind_of
-    for kind, names in operations.items():
-        assert {kind_of(f"aten::{name}") for name in names} == {kind}
-    assert kind_of("part: LSTMs") == kind_of("evaluate_function: AddmmBackward0") == "the rest"
+        published = tasks.Params.from_file(task.with_elmo).as_dict(quiet=True)
+        assert params["dataset_reader"].pop("max_instances") == 7
+        del published["validation_data_path"]
+        published["model"]["placement"]["elmo"]["cache"] = "/some/folder"
+        assert params == published
 
 
 def test_the_backward_pass_counts_to_the_part_whose_gradient_it_computes():

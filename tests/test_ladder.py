@@ -1,20 +1,31 @@
 """`scripts/ladder.py` trains experiments that share a time, and makes a table of them."""
 
 import json
-import subprocess
+import runpy
 import sys
 from pathlib import Path
 
+import pytest
 import torch
 
 PROJECT = Path(__file__).resolve().parents[1]
 SCRIPT = PROJECT / "scripts" / "ladder.py"
 
 
-def run(*arguments):
-    return subprocess.run(
-        [sys.executable, str(SCRIPT), *map(str, arguments)], capture_output=True, text=True
-    )
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """Runs the script with arguments. Returns what it prints, with its error if it fails."""
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", [str(SCRIPT), *map(str, arguments)])
+        try:
+            runpy.run_path(str(SCRIPT), run_name="__main__")
+        except SystemExit as ended:
+            if ended.code:
+                return f"error: {ended.code} {capsys.readouterr().err}"
+        return capsys.readouterr().out
+
+    return run
 
 
 def finish(folder, name, perplexity, num_batches):
@@ -30,12 +41,10 @@ def finish(folder, name, perplexity, num_batches):
     torch.save(state, folder / name / "training_state_e1_b0.th")
 
 
-def test_the_best_comes_first(tmp_path):
+def test_the_best_comes_first(tmp_path, run):
     finish(tmp_path, "adam_3072", 172.2, 1504)
     finish(tmp_path, "muon_3072", 164.2, 1359)
-    done = run("table", tmp_path, "--json", tmp_path / "ladder.json")
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[2:] == [
+    assert run("table", tmp_path, "--json", tmp_path / "ladder.json").splitlines()[2:] == [
         "| `ladder/muon_3072` | Muon with batches of 3,072 tokens | 1,359 | 4.17 | 164.2 |",
         "| `ladder/adam_3072` | Adam with batches of 3,072 tokens | 1,504 | 4.62 | 172.2 |",
     ]
@@ -43,12 +52,11 @@ def test_the_best_comes_first(tmp_path):
     assert [row["tokens"] for row in rows] == [1504 * 3072, 1359 * 3072]
     assert rows[0]["minutes"] == 20.02
     # What has finished is not trained again.
-    done = run("train", tmp_path, "--only", "adam_3072")
-    assert done.returncode == 0 and "training" not in done.stdout
+    assert run("train", tmp_path, "--only", "adam_3072") == ""
 
 
-def test_unknown_experiments_and_empty_folders_are_named(tmp_path):
-    done = run("train", tmp_path, "--only", "adamant")
-    assert done.returncode and "no such experiments" in done.stderr and "adamant" in done.stderr
-    done = run("table", tmp_path)
-    assert done.returncode and "no experiment has finished" in done.stderr
+def test_unknown_experiments_and_empty_folders_are_named(tmp_path, run):
+    shown = run("train", tmp_path, "--only", "adamant")
+    assert shown.startswith("error: ") and "no such experiments" in shown and "adamant" in shown
+    shown = run("table", tmp_path)
+    assert shown.startswith("error: ") and "no experiment has finished" in shown

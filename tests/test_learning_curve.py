@@ -89,20 +89,3 @@ def test_a_run_that_continues_another_counts_on(folder, tmp_path):
 def test_a_picture_is_drawn(folder, tmp_path):
     run("draw", folder / "curve.json", tmp_path / "curve.svg", "--line", "5-gram=15", "unigram=20")
     assert (tmp_path / "curve.svg").read_bytes().startswith(b"<?xml")
-
-
-@pytest.mark.parametrize(
-    "arguments, message",
-    [
-        (["measure", "nothing", "heldout.txt", "new.json"], "expected checkpoints"),
-        (["draw", "heldout.txt", "curve.svg"], "`learning_curve.py measure` wrote"),
-        (["draw", "curve.json", "curve.svg", "--line", "15"], "expected NAME=PERPLEXITY"),
-    ],
-)
-def test_what_is_missing_is_said(folder, monkeypatch, capsys, arguments, message):
-    monkeypatch.chdir(folder)
-    with pytest.raises(SystemExit) as ended:
-        run(*arguments)
-    # A text is printed to standard error at the end of the process.
-    assert message in f"{ended.value.code} {capsys.readouterr().err}"
-    assert ended.value.code

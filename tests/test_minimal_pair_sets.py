@@ -92,9 +92,3 @@ def test_neither_words_nor_frequency_tell_which_sentence_is_right(path, ranks):
         number for (right, wrong), number in found.items() if ranks[right] < ranks[wrong]
     )
     assert more_frequent * 2 == sum(found.values())
-
-
-def test_embedded_and_direct_questions_alternate():
-    (path,) = (path for path in FILES if path.stem == "embedded_question_order")
-    direct = [pair["sentence_good"].endswith("?") for pair in read(path)]
-    assert direct == [False, True] * 25

@@ -138,21 +138,6 @@ def test_an_unknown_word_in_the_test_alone_makes_the_unigram_infinite():
     assert ngrams.perplexity_of(numpy.array([0.5, 0.125])) == pytest.approx(4.0)
 
 
-def test_errors_say_what_is_missing(monkeypatch, capsys, tmp_path):
-    vocabulary = ngrams.make_vocabulary([["a"]], 50)
-    for words, longest in ([["a"]], 1), ([], 0):
-        message = f"at least 3 words .* longest has {longest}. Lower the order, 5"
-        with pytest.raises(ValueError, match=message):
-            ngrams.count_ngrams(ngrams.encode(words, vocabulary), 5, len(vocabulary))
-    (tmp_path / "train.txt").write_text("a b\n")
-    (tmp_path / "test.txt").write_text("\n")
-    files = ["--train", str(tmp_path / "train.txt"), "--test", str(tmp_path / "test.txt")]
-    monkeypatch.setattr("sys.argv", ["ngram_perplexity.py", *files])
-    with pytest.raises(SystemExit):
-        ngrams.main()
-    assert "test.txt holds no sentence" in capsys.readouterr().err
-
-
 def test_rows_are_written_for_both_directions_and_their_mean(monkeypatch, tmp_path):
     lines = [" ".join(words) + "\n" for words in make_sentences(0, 100)]
     (tmp_path / "train.txt").write_text("".join(lines[:80]))

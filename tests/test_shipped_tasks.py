@@ -64,47 +64,6 @@ def test_the_examples_of_the_server_are_answered_rightly_and_without_notices():
     assert squad["answer"] == "London" and snli["label"] == "entailment"
 
 
-ADA = "Ada Lovelace was born in London on 10 December 1815 and died of cancer in 1852."
-LADDER = "A man in a blue shirt is standing on a ladder cleaning a window."
-BUY = {"sentence": "She wants to buy the house .", "predicates": [3]}
-MARIE = {"text": "Marie Curie was born in Warsaw. She moved to Paris."}
-
-
-def texts(mentions):
-    return [mention["text"] for mention in mentions]
-
-
-@pytest.mark.parametrize(
-    "task, request_, read, expected",
-    [
-        ("ner", {"sentence": ADA}, lambda a: texts(a["entities"]), ["Ada Lovelace", "London"]),
-        (
-            "srl",
-            BUY,
-            lambda answer: [frame["description"] for frame in answer["frames"]],
-            ["[ARG0: She] wants to [V: buy] [ARG1: the house] ."],
-        ),
-        ("coref", MARIE, lambda a: [*map(texts, a["clusters"])], [["Marie Curie", "She"]]),
-        *(
-            ("snli", {"premise": LADDER, "hypothesis": text}, lambda a: a["label"], label)
-            for text, label in (
-                ("A man is cleaning.", "entailment"),
-                ("A man is sleeping in his bed.", "contradiction"),
-            )
-        ),
-        *(
-            ("squad", {"passage": ADA, "question": text}, lambda a: a["answer"], answer)
-            for text, answer in (
-                ("Where was Ada Lovelace born?", "London"),
-                ("What did she die of?", "cancer"),
-            )
-        ),
-    ],
-)
-def test_a_task_answers_in_two_lines(task, request_, read, expected):
-    assert read(elmo_plugin.load_task(task).predict_json(request_)) == expected
-
-
 def test_another_name_is_refused_with_those_that_exist():
     with pytest.raises(ConfigurationError, match=r"\(coref, ner, .*, found 'parsing'"):
         elmo_plugin.load_task("parsing")

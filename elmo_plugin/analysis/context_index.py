@@ -19,7 +19,7 @@ from elmo_plugin.elmo.store.rows import RowFile, Store, check_types, read_state
 from elmo_plugin.elmo.token_batches import sentence_groups
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.files import expanded, is_pipe
-from elmo_plugin.util.weight_state import WeightState
+from elmo_plugin.util.tensors import WeightState
 
 _Path = Union[str, os.PathLike]
 

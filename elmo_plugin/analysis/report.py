@@ -24,8 +24,7 @@ from elmo_plugin.analysis.studies.study import validation_metric
 from elmo_plugin.analysis.studies.tables import Table, score_tables
 from elmo_plugin.bilm.files.trained import TrainedModel
 from elmo_plugin.util.bootstrap import Difference
-from elmo_plugin.util.errors import ConfigurationError
-from elmo_plugin.util.optional import optional_package
+from elmo_plugin.util.errors import ConfigurationError, optional_package
 from elmo_plugin.util.plotting import finish_axis, label_of, mark_style
 
 _LAYERS = [(name, f"layer {number}") for name in ("CoVe", "biLM") for number in (1, 2)]

@@ -7,7 +7,7 @@ from typing import Callable, Iterator, List, Sequence, Tuple
 import numpy
 import torch
 
-from elmo_plugin.util.optional import optional_package
+from elmo_plugin.util.errors import optional_package
 
 # Rows that are converted and in memory at once.
 _ROWS = 4096

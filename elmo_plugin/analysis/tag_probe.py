@@ -18,8 +18,7 @@ from elmo_plugin.analysis.representations import Representation
 from elmo_plugin.analysis.softmax_regression import Classifier, fit, predict
 from elmo_plugin.corpora.tagged_words import TaggedSentence
 from elmo_plugin.util.bootstrap import BootstrappedScore, Difference, bootstrap
-from elmo_plugin.util.errors import ConfigurationError
-from elmo_plugin.util.optional import optional_package
+from elmo_plugin.util.errors import ConfigurationError, optional_package
 from elmo_plugin.util.weights import save_atomically
 
 MIX = "mix"

@@ -13,8 +13,7 @@ from transformers import dynamic_module_utils
 
 from elmo_plugin.util.errors import ConfigurationError
 
-_READERS = ("dataset_reader", "validation_dataset_reader")
-# The limits on what is read, with the values that lift them; `fraction` is a setting of readers.
+# The limits on what is read, with the values that lift them.
 _LIMITS = {"max_instances": None, "batches_per_epoch": None, "drop_last": None, "fraction": 1}
 # Settings that make transformers or AllenNLP execute the code of a model or of a scorer.
 _EXECUTED = ("trust_remote_code", "evalb_directory_path", "srl_eval_path")
@@ -31,15 +30,11 @@ def check_config(config: Dict[str, Any], location: str) -> None:
         setting = path[-1]
         if setting == "type" and isinstance(value, str) and _is_class_path(value):
             raise _refusal(value, f"{location} ({'.'.join(path)} in config.json)")
-        if setting in _EXECUTED and value:
+        is_executed = setting in _EXECUTED and value
+        if is_executed or (setting == "weights_only" and value is not True):
             raise ConfigurationError(
-                f"{location} is refused: {'.'.join(path)} in config.json, {value!r}, would be "
-                "executed. If you do not need it, set it to null in --overrides."
-            )
-        if setting == "weights_only" and value is not True:
-            raise ConfigurationError(
-                f"{location} is refused: {'.'.join(path)} in config.json, {value!r}, would "
-                "allow a weight file to execute code. Set it to true in --overrides."
+                f"{location} is refused: {'.'.join(path)} in config.json, {value!r}, may execute "
+                f"code. Set it to {'null' if is_executed else 'true'} in --overrides."
             )
 
 
@@ -101,13 +96,12 @@ def without_limits(
     given = parse_overrides(overrides) if isinstance(overrides, str) else overrides
     validation = "validation_data_loader"
     # Evaluation uses the validation data loader if there is one.
-    reading = (*_READERS, validation if config.get(validation) else "data_loader")
+    reading = ["dataset_reader", "validation_dataset_reader"]
+    reading.append(validation if config.get(validation) else "data_loader")
     limits = {}
     for path, value in _settings({name: config[name] for name in reading if name in config}):
         prefixes = {".".join(path[:length]) for length in range(1, len(path) + 1)}
-        is_limit = path[-1] in _LIMITS and value is not None and value is not False
-        if path[-1] == "fraction":
-            is_limit = is_limit and value != 1 and path[0] in _READERS
+        is_limit = path[-1] in _LIMITS and value is not False and value != _LIMITS[path[-1]]
         if is_limit and prefixes.isdisjoint(given):
             limits[".".join(path)] = value
     lifted = {path: _LIMITS[path.rpartition(".")[2]] for path in limits}

@@ -14,15 +14,13 @@ import torch
 from allennlp.common import Params
 from allennlp.common.checks import ConfigurationError as AllenNlpError
 from allennlp.common.checks import check_for_gpu
-from allennlp.common.meta import Meta
-from allennlp.data import Vocabulary
 from allennlp.models import Archive, archival
 from allennlp.nn import util as nn_util
 from allennlp.predictors import Predictor
 
 from elmo_plugin.archives.configs import check_config, registered_types_only, without_limits
 from elmo_plugin.util.errors import ConfigurationError
-from elmo_plugin.util.resources import shipped_archives
+from elmo_plugin.util.files import shipped_archives
 from elmo_plugin.util.unpacking import read_config, unpack, unpacked
 from elmo_plugin.util.weights import each_state_once, read_state, read_trained_state
 
@@ -70,7 +68,14 @@ def load_archive(
                 raise
             # A damaged part can cause any exception.
             except Exception as error:
-                raise _explained(error, folder, location, weights_file) from error
+                reason = textwrap.shorten(str(error), 300, placeholder=" ...")
+                weights = f" with {weights_file}" if weights_file else ""
+                raise ConfigurationError(
+                    f"{location} cannot be loaded{weights}: its weights, config.json, meta.json "
+                    "and vocabulary, with the overrides, do not describe a model "
+                    f"({type(error).__name__}: {reason}). Correct the overrides, or copy the "
+                    "archive again."
+                ) from error
 
 
 def load_predictor(
@@ -115,24 +120,17 @@ def _overridden(
     location: str,
 ) -> Tuple[Union[str, Dict[str, Any]], Params]:
     """The overrides, with those that lift limits, and the configuration that results."""
-    file = folder / archival.CONFIG_NAME
-    try:
-        Params.from_file(file)
-    except RuntimeError as error:
-        reason = str(error).partition("\n")[0]
-        raise ConfigurationError(f"{location}: its {file.name} is damaged: {reason}") from error
-    expected = "expected `overrides` of single settings, such as {'model.dropout': 0.1}, found"
-    expected = f"{location}: {expected} {overrides!r:.300}"
     limits: Dict[str, Any] = {}
     try:
         if every_instance:
             overrides, limits = without_limits(config, overrides)
-        overridden = Params.from_file(file, overrides)
+        overridden = Params.from_file(folder / archival.CONFIG_NAME, overrides)
     except (AttributeError, RuntimeError, TypeError, ValueError) as error:
-        raise ConfigurationError(f"{expected}: {error}") from error
-    model = overridden.as_dict(quiet=True)["model"]
-    if overrides and not (isinstance(model, dict) and "type" in model):
-        raise ConfigurationError(f"{expected}, which removes the type of the model.")
+        reason = str(error).partition("\n")[0]
+        raise ConfigurationError(
+            f"{location}: expected `overrides` of single settings, such as {{'model.dropout': 0.1}}"
+            f", and a config.json without a repeated setting, found {overrides!r:.300}: {reason}"
+        ) from error
     for setting, value in limits.items():
         logger.warning(
             f"{location} was trained with {setting} = {value!r}; this limit is lifted, to read "
@@ -162,43 +160,15 @@ def _read_state_dict(path: Union[str, PathLike], cuda_device: int) -> Dict[str, 
 def _checked_parts(folder: Path, location: str, weights_file: Optional[str]) -> Dict[str, Any]:
     """Checks the parts of a trained model. Returns its configuration, read as JSON, not jsonnet."""
     config = read_config(folder, location)
-    parts = [part for part in ("dataset_reader", "model") if not isinstance(config.get(part), dict)]
-    missing = f"expected {parts[0]!r} in its config.json" if parts else ""
+    has_parts = all(isinstance(config.get(part), dict) for part in ("dataset_reader", "model"))
     # If `vocabulary` were a file, AllenNLP would unpack it as an archive.
-    if not parts and not (folder / "vocabulary").is_dir():
-        missing = "the folder 'vocabulary' is missing"
-    if missing:
-        raise ConfigurationError(f"{location} holds no trained model: {missing}.")
+    if not has_parts or not (folder / "vocabulary").is_dir():
+        raise ConfigurationError(
+            f"{location} holds no trained model: expected a config.json with 'dataset_reader' and "
+            "'model', and a folder 'vocabulary'."
+        )
     if weights_file is None:
         read_trained_state(folder, location)
-    elif Path(weights_file).is_file():
-        read_state(weights_file, weights_file)
     else:
-        raise ConfigurationError(f"Weights file {weights_file} does not exist.")
+        read_state(weights_file, weights_file)
     return config
-
-
-def _explained(
-    error: Exception, folder: Path, location: str, weights_file: Optional[str]
-) -> ConfigurationError:
-    title, _, details = str(error).partition("\n")
-    if "state dict" in title or "state_dict" in title:
-        difference = textwrap.shorten(details, 300, placeholder=" ...")
-        return ConfigurationError(
-            f"{weights_file or location}: the weights do not fit the model of config.json and the "
-            f"vocabulary: {difference}"
-        )
-    wrong = "its config.json, the overrides or its vocabulary do not describe a model"
-    for part, read in (("meta.json", _read_meta), ("vocabulary", Vocabulary.from_files)):
-        try:
-            read(folder / part)
-        except Exception:
-            wrong = f"its {part} is damaged"
-    return ConfigurationError(
-        f"{location} cannot be loaded: {wrong} ({type(error).__name__}: {title:.300}). Correct the "
-        "overrides, or copy the archive again."
-    )
-
-
-def _read_meta(path: Path) -> None:
-    archival._check_version_compatibility(path, Meta.from_path(path))

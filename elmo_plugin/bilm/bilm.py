@@ -18,8 +18,8 @@ from elmo_plugin.modules.linear.packed import PackedLinear, tracks_gradients
 from elmo_plugin.modules.recurrent.packing import Packing
 from elmo_plugin.modules.recurrent.scan import RecurrentState
 from elmo_plugin.util.bfloat16 import warn_of_slow_bilm
-from elmo_plugin.util.distinct_rows import distinct_rows
 from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.tensors import distinct_rows
 
 
 class BilmOutput(NamedTuple):

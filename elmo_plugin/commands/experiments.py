@@ -17,7 +17,7 @@ from pathlib import Path
 
 from elmo_plugin.commands.arguments import positional
 from elmo_plugin.util.errors import ConfigurationError
-from elmo_plugin.util.resources import shipped
+from elmo_plugin.util.files import shipped
 
 STOPPED = "stopped. The copy is incomplete: delete it and run the command again."
 

@@ -16,8 +16,8 @@ from elmo_plugin.serve.app import make_app
 from elmo_plugin.serve.served_task import Limits, load_tasks
 from elmo_plugin.serve.server import AllowedHosts, listen, serve
 from elmo_plugin.serve.word_analyzer import WordAnalyzer
-from elmo_plugin.util.optional import optional_package
-from elmo_plugin.util.resources import shipped_archives
+from elmo_plugin.util.errors import optional_package
+from elmo_plugin.util.files import shipped_archives
 
 __doc__ = """
 Serve trained models over HTTP, with a web page that shows their predictions.

@@ -3,8 +3,7 @@
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Sequence
 
-from elmo_plugin.util.errors import ConfigurationError, expect
-from elmo_plugin.util.optional import optional_package
+from elmo_plugin.util.errors import ConfigurationError, expect, optional_package
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc, Span, Token

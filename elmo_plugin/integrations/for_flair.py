@@ -4,7 +4,7 @@ from elmo_plugin.bilm import Bilm, BilmOptions, load_bilm
 from elmo_plugin.bilm.fingerprint import fingerprint
 from elmo_plugin.elmo.elmo import chosen_layers
 from elmo_plugin.elmo.embed import embed_sentences
-from elmo_plugin.util.optional import optional_package
+from elmo_plugin.util.errors import optional_package
 
 optional_package("flair", "ElmoEmbeddings", "'elmo-plugin[flair]'")
 import flair  # noqa: E402

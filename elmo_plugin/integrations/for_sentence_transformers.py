@@ -4,8 +4,7 @@ from typing import Any, Dict, List, Optional, Sequence, Union
 from elmo_plugin.bilm.files.folders import CONFIG_FILE, SAFETENSORS_FILE
 from elmo_plugin.corpora.tokenizer import treebank_words
 from elmo_plugin.elmo.elmo import Elmo
-from elmo_plugin.util.errors import ConfigurationError
-from elmo_plugin.util.optional import optional_package
+from elmo_plugin.util.errors import ConfigurationError, optional_package
 from elmo_plugin.util.weights import read_state, save_atomically
 
 optional_package(

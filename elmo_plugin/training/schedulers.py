@@ -9,7 +9,7 @@ from allennlp.training.learning_rate_schedulers.learning_rate_scheduler import (
 )
 from overrides import overrides
 
-from elmo_plugin.util.errors import ConfigurationError, check_one_of
+from elmo_plugin.util.errors import ConfigurationError, check_least
 
 
 class _ByUpdates(LearningRateScheduler):
@@ -34,11 +34,7 @@ class DecayByBatches(_ByUpdates):
 
     def __init__(self, optimizer: torch.optim.Optimizer, factor: float, num_batches: int) -> None:
         super().__init__(optimizer)
-        if not 0 < factor <= 1 or num_batches < 1:
-            raise ConfigurationError(
-                "elmo-decay-by-batches: expected `factor` above 0 and at most 1 and `num_batches` "
-                f"of at least 1, found {factor} and {num_batches}."
-            )
+        check_least(1, num_batches=num_batches)
         self.factor, self.num_batches = factor, num_batches
 
     @overrides
@@ -146,18 +142,14 @@ class ReduceOnPlateau(_PyTorchLearningRateSchedulerWithMetricsWrapper):
         threshold_mode: str = "rel",
         threshold: float = 1e-4,
     ) -> None:
-        check_one_of(["min", "max"], mode=mode)
-        check_one_of(["rel", "abs"], threshold_mode=threshold_mode)
-        if not 0 < factor < 1:
-            raise ConfigurationError(
-                f"elmo-reduce-on-plateau: `factor` must be between 0 and 1, but it is {factor}."
-            )
         settings: Dict[str, Any] = {"mode": mode, "threshold_mode": threshold_mode}
-        super().__init__(
-            torch.optim.lr_scheduler.ReduceLROnPlateau(
+        try:
+            scheduler = torch.optim.lr_scheduler.ReduceLROnPlateau(
                 optimizer, factor=factor, patience=patience, threshold=threshold, **settings
             )
-        )
+        except ValueError as error:
+            raise ConfigurationError(f"elmo-reduce-on-plateau: {error}") from error
+        super().__init__(scheduler)
 
     @overrides
     def step(self, metric: Optional[float] = None) -> None:

@@ -1,13 +1,15 @@
-"""Paths: local copies of URLs, pipes, and the user's cache."""
+"""Paths: local copies of URLs, pipes, the user's cache, and files that come with the package."""
 
 import errno
 import os
 from os import PathLike
 from pathlib import Path
-from typing import Optional, Union
+from typing import Dict, Optional, Union
 
 #: Errors of a full disk, or of a limit on what a user may write.
 NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+_PACKAGE = Path(__file__).resolve().parent.parent
 
 
 def expanded(path: Union[str, PathLike]) -> Path:
@@ -61,3 +63,18 @@ def local_path(path: Union[str, PathLike]) -> str:
     if not os.path.exists(path):
         raise FileNotFoundError(f"No such file: {path}.")
     return path
+
+
+def shipped(path: str) -> Path:
+    """
+    The local path of a file or folder of this project, such as `pretrained/small/options.json`. A
+    wheel has it inside the package, a checkout beside it.
+    """
+    inside = _PACKAGE / path
+    return inside if inside.exists() else _PACKAGE.parent / path
+
+
+def shipped_archives() -> Dict[str, Path]:
+    """The trained task models that come with the package, by task."""
+    found = sorted(shipped("pretrained/tasks").glob("*/model.tar.gz"))
+    return {path.parent.name: path for path in found}

@@ -11,11 +11,6 @@ _BAR = (
 )
 
 
-def mark(text: str, label: str) -> str:
-    """Marks a text in the colour of its label."""
-    return f"{_open(label)}{escape(text)}{_close(label)}"
-
-
 def marked_words(words: Sequence[str], spans: Iterable[Tuple[int, int, str]]) -> str:
     """Joins words and marks spans `(first, last, label)`, `last` included, which may be nested."""
     pieces: List[List[str]] = [[escape(word)] for word in words]

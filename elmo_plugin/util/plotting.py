@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import Any, Dict
 
 from elmo_plugin.util.atomic_write import atomic_write
-from elmo_plugin.util.errors import ConfigurationError
-from elmo_plugin.util.optional import optional_package
+from elmo_plugin.util.errors import ConfigurationError, optional_package
 
 #: Okabe and Ito's palette for colour-blind readers, and markers for prints without colour.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#666666")

@@ -1,7 +1,7 @@
 import os
 from typing import Any, Callable, Dict, Iterator, Optional, Sequence, Tuple
 
-from elmo_plugin.util.optional import optional_package
+from elmo_plugin.util.errors import optional_package
 
 
 def run_with_ray(

@@ -1,6 +1,5 @@
 """Unpacks untrusted archives, and reads their configuration."""
 
-import errno
 import json
 import os
 import shutil
@@ -15,7 +14,6 @@ from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.files import NO_SPACE, local_path
 
 _BLOCK = 1 << 20
-_UNREADABLE = (errno.EACCES, errno.EPERM, errno.EIO)
 _MAX_FOLDERS = 100
 
 
@@ -46,11 +44,10 @@ def unpack(path: Union[str, PathLike], folder: Union[str, PathLike], location: s
     except Exception as error:
         reason = str(error).partition("\n")[0][:200].rstrip(":. ")
         problem = f"read; it is damaged, cut short, or no model.tar.gz ({reason}). Copy it again."
-        number = (isinstance(error, OSError) and error.errno) or 0
-        if number in NO_SPACE:
+        if isinstance(error, OSError) and error.errno in NO_SPACE:
             problem = f"unpacked into {folder}: {reason}. Set TMPDIR to a folder on a larger disk."
-        elif number in _UNREADABLE:
-            problem = f"read: {os.strerror(number)}."
+        elif isinstance(error, PermissionError):
+            problem = f"read: {error.strerror}."
         raise ConfigurationError(f"{location} cannot be {problem}") from error
 
 
@@ -90,23 +87,24 @@ def _checked_target(member: tarfile.TarInfo, folder: Union[str, PathLike], locat
     root, name = os.path.realpath(folder), member.name[:200]
     # Like tar, reads an absolute path as one in the folder.
     target = os.path.realpath(os.path.join(root, member.name.lstrip("/")))
-    free, problem = shutil.disk_usage(folder).free, ""
-    # `tarfile` would read the same header again and again.
-    if member.size < 0:
-        problem = f"is refused: it has a member of negative size ({name!r})."
-    # Deeper folders could not be deleted again.
-    elif member.name.count("/") > _MAX_FOLDERS:
-        problem = f"is refused: a path in it has more than {_MAX_FOLDERS} folders ({name!r})."
-    # AllenNLP writes no links, and through links an archive could reach other files.
-    elif not (member.isfile() or member.isdir()):
-        problem = f"is refused: expected files and folders, found a link or a device ({name!r})."
-    elif os.path.commonpath([root, target]) != root:
-        problem = f"is refused: a path in it leads out of the archive ({name!r})."
-    elif member.size > free:
-        problem = (
-            f"holds {name!r} of {member.size / 1e9:.1f} GB, but {folder} has only "
+    is_safe = (
+        # AllenNLP writes no links, and through links an archive could reach other files.
+        (member.isfile() or member.isdir())
+        and os.path.commonpath([root, target]) == root
+        # Deeper folders could not be deleted again.
+        and member.name.count("/") <= _MAX_FOLDERS
+        # `tarfile` would read the same header again and again.
+        and member.size >= 0
+    )
+    if not is_safe:
+        raise ConfigurationError(
+            f"{location} is refused: {name!r} in it is a link or a device, of negative size, in "
+            f"more than {_MAX_FOLDERS} folders, or leads out of the archive."
+        )
+    free = shutil.disk_usage(folder).free
+    if member.size > free:
+        raise ConfigurationError(
+            f"{location} holds {name!r} of {member.size / 1e9:.1f} GB, but {folder} has only "
             f"{free / 1e9:.1f} GB free. Set TMPDIR to a folder on a larger disk."
         )
-    if problem:
-        raise ConfigurationError(f"{location} {problem}")
     return Path(target)

@@ -13,7 +13,7 @@ from elmo_plugin.analysis.layer_weights import LayerWeights, layer_weights, mode
 from elmo_plugin.elmo.placement import Placement
 from elmo_plugin.elmo.scalar_mix import ScalarMix
 from elmo_plugin.util.errors import ConfigurationError
-from elmo_plugin.util.resources import shipped
+from elmo_plugin.util.files import shipped
 from tests.elmo.test_archive import config
 
 

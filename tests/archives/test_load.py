@@ -98,24 +98,25 @@ def test_a_flipped_bit_is_refused_or_changes_nothing(tagger, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "added, reason",
+    "added",
     [
-        (member("../escaped", tarfile.REGTYPE), "leads out of the archive"),
-        (member("vocabulary/../../escaped", tarfile.REGTYPE), "leads out of the archive"),
-        (member("d/" * 101 + "file", tarfile.REGTYPE), "has more than 100 folders"),
-        (member("link", tarfile.SYMTYPE, "/etc/passwd"), "found a link or a device ('link')"),
-        (member("link", tarfile.SYMTYPE, "config.json"), "found a link or a device ('link')"),
-        (member("link", tarfile.LNKTYPE, "../../secret"), "found a link or a device ('link')"),
-        (member("pipe", tarfile.FIFOTYPE), "found a link or a device ('pipe')"),
-        (member("null", tarfile.CHRTYPE), "found a link or a device ('null')"),
+        member("../escaped", tarfile.REGTYPE),
+        member("vocabulary/../../escaped", tarfile.REGTYPE),
+        member("d/" * 101 + "file", tarfile.REGTYPE),
+        member("link", tarfile.SYMTYPE, "/etc/passwd"),
+        member("link", tarfile.SYMTYPE, "config.json"),
+        member("link", tarfile.LNKTYPE, "../../secret"),
+        member("pipe", tarfile.FIFOTYPE),
+        member("null", tarfile.CHRTYPE),
     ],
-    ids=lambda value: value.name if isinstance(value, tarfile.TarInfo) else None,
+    ids=lambda added: f"{added.name:.30} {added.linkname}",
 )
 def test_links_devices_and_paths_outside_of_an_archive_are_refused(
-    tagger, tmp_path, monkeypatch, added, reason
+    tagger, tmp_path, monkeypatch, added
 ):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "deep" / "temporary"))
     (tmp_path / "deep" / "temporary").mkdir(parents=True)
+    reason = f"is refused: {added.name[:200]!r} in it is a link or a device"
     refused(repack(tagger, tmp_path / "evil.tar.gz", members=[added]), reason)
     with pytest.raises(ConfigurationError, match=re.escape(reason)):
         TrainedModel.read(tmp_path / "evil.tar.gz")
@@ -140,7 +141,7 @@ NO_SPACE, DENIED = OSError(errno.ENOSPC, "No space"), PermissionError(errno.EACC
     [
         (shutil, "disk_usage", lambda path: SimpleNamespace(free=1000), "only 0.0 GB free. Set"),
         (shutil, "copyfileobj", fails(NO_SPACE), "No space. Set TMPDIR to a folder"),
-        (tarfile, "open", fails(DENIED), "cannot be read: Permission denied."),
+        (tarfile, "open", fails(DENIED), "cannot be read: Denied."),
     ],
 )
 def test_a_computer_without_room_or_rights_is_not_called_damage(
@@ -165,7 +166,9 @@ def test_a_member_of_negative_size_is_not_read_for_ever(tagger, tmp_path):
     # The size of its own headers.
     added.pax_headers = {"size": "-1536"}
     evil = repack(tagger, tmp_path / "evil.tar.gz", members=[added])
-    with pytest.raises(ConfigurationError, match="negative size .'again'.|cannot be read"):
+    with pytest.raises(
+        ConfigurationError, match="'again' in it .* of negative size|cannot be read"
+    ):
         load_archive(evil)
 
 
@@ -239,20 +242,24 @@ def test_allennlp_is_unchanged_outside_of_the_context(tagger, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "setting, value",
+    "setting, value, safe",
     [
-        ("trust_remote_code", True),
-        ("evalb_directory_path", ".; echo evil #"),
-        ("srl_eval_path", "/tmp/evil.pl"),
+        ("trust_remote_code", True, None),
+        ("evalb_directory_path", ".; echo evil #", None),
+        ("srl_eval_path", "/tmp/evil.pl", None),
+        ("weights_only", False, True),
+        ("weights_only", None, True),
+        ("weights_only", "true", True),
     ],
 )
-def test_what_would_be_executed_is_refused_unless_overrides_take_it_away(
-    tagger, tmp_path, setting, value
+def test_what_may_execute_code_is_refused_unless_overrides_take_it_away(
+    tagger, tmp_path, setting, value, safe
 ):
     change = set_at("trainer", "deep", [{setting: value}])
     evil = repack(tagger, tmp_path / "evil.tar.gz", change)
-    refused(evil, f"trainer.deep.0.{setting} in config.json, {value!r}, would be executed")
-    load_archive(evil, overrides={f"trainer.deep.0.{setting}": None})
+    cure = f"code. Set it to {json.dumps(safe)} in --overrides."
+    refused(evil, f"trainer.deep.0.{setting} in config.json, {value!r}, may execute", cure)
+    load_archive(evil, overrides={f"trainer.deep.0.{setting}": safe})
 
 
 def test_a_missing_model_of_spacy_is_not_installed(tagger, tmp_path, monkeypatch):
@@ -271,8 +278,6 @@ def test_a_missing_model_of_spacy_is_not_installed(tagger, tmp_path, monkeypatch
         lambda config: '{"model": std.extVar("HOME"), "dataset_reader": {}}',
         lambda config: "[" * 100_000,
         lambda config: "\xff",
-        # JSON, which jsonnet refuses: not the fault of the overrides.
-        lambda config: '{"x": 1, "x": 1, ' + json.dumps(config)[1:],
     ],
 )
 def test_a_configuration_is_not_evaluated(tagger, tmp_path, change):
@@ -298,13 +303,13 @@ def test_archives_that_a_configuration_names_are_loaded_in_the_same_way(
     repack(tagger, outer, reference(inner))
     refused(outer, f"{inner} (model.type in config.json) is refused")
     repack(tagger, inner, members=[member("../escaped", tarfile.REGTYPE)])
-    refused(outer, f"{inner} is refused: a path in it leads out")
+    refused(outer, f"{inner} is refused: '../escaped' in it is a link")
 
 
 def test_a_vocabulary_that_is_an_archive_is_not_unpacked(tagger, tmp_path):
     packed = {"vocabulary": tagger.read_bytes()}
     evil = repack(tagger, tmp_path / "evil.tar.gz", without=["vocabulary"], files=packed)
-    refused(evil, "no trained model: the folder 'vocabulary' is missing")
+    refused(evil, "no trained model: expected a config.json with")
 
 
 class Executed:
@@ -327,9 +332,9 @@ def test_weights_are_not_executed_whatever_the_environment_says(
 @pytest.mark.parametrize(
     "without, expected",
     [
-        ("config.json", "holds no trained model: expected 'dataset_reader' in its config.json"),
+        ("config.json", "holds no trained model: expected a config.json with"),
         ("weights.th", "holds no trained model: expected weights.th or best.th"),
-        ("vocabulary", "holds no trained model: the folder 'vocabulary' is missing"),
+        ("vocabulary", "holds no trained model: expected a config.json with"),
     ],
 )
 def test_a_missing_part_of_an_archive_is_named(tagger, tmp_path, without, expected):
@@ -340,34 +345,18 @@ def test_a_missing_part_of_an_archive_is_named(tagger, tmp_path, without, expect
 
 
 @pytest.mark.parametrize(
-    "name, content, expected",
+    "name, content, error",
     [
-        ("config.json", "[" * 9000, "its config.json is damaged: maximum recursion depth"),
-        ("meta.json", "{}", "its meta.json is damaged (TypeError: "),
-        ("meta.json", '{"version": [1]}', "its meta.json is damaged (AttributeError: "),
-        ("vocabulary/labels.txt", b"\xff", "its vocabulary is damaged (UnicodeDecodeError: "),
-        ("vocabulary/non_padded_namespaces.txt", "\n\n", "its vocabulary is damaged (IndexError"),
-        ("vocabulary/tokens.txt", "", "its vocabulary is damaged (AssertionError: "),
+        ("config.json", '{"x": 1, "x": 1, "model": {}, "dataset_reader": {}}', "duplicate field"),
+        ("meta.json", "{}", "do not describe a model (TypeError: "),
+        ("meta.json", '{"version": [1]}', "do not describe a model (AttributeError: "),
+        ("vocabulary/labels.txt", "\xff", "do not describe a model (UnicodeDecodeError: "),
+        ("vocabulary/tokens.txt", "", "do not describe a model (AssertionError: "),
     ],
 )
-def test_a_damaged_part_of_an_archive_is_named(tagger, tmp_path, name, content, expected):
-    content = content if isinstance(content, bytes) else content.encode()
-    refused(repack(tagger, tmp_path / "damaged.tar.gz", files={name: content}), expected)
-
-
-@pytest.mark.parametrize(
-    "overrides",
-    [
-        {"dataset_reader.token_indexers.x": {"type": "pretrained_transformer",
-         "model_name": "x", "tokenizer_kwargs": ["a"]}},
-        {"model.text_field_embedder.token_embedders": 3},
-        {"model.type": 3},
-    ],
-)  # fmt: skip
-def test_settings_that_make_no_model_are_said_to_do_so(tagger, overrides):
-    with pytest.raises(ConfigurationError, match="do not describe a model") as error:
-        load_archive(tagger, overrides=overrides)
-    assert str(error.value).startswith(f"{tagger} cannot be loaded: ")
+def test_a_damaged_part_of_an_archive_is_refused(tagger, tmp_path, name, content, error):
+    files = {name: content.encode("latin-1")}
+    refused(repack(tagger, tmp_path / "damaged.tar.gz", files=files), error)
 
 
 def test_files_that_are_not_archives_are_refused(tagger, tmp_path, weight_file):
@@ -377,7 +366,7 @@ def test_files_that_are_not_archives_are_refused(tagger, tmp_path, weight_file):
     refused(tmp_path / "text.tar.gz", "damaged, cut short, or no model.tar.gz")
     for config in ("{}", "[]", '{"model": {}, "dataset_reader": "x"}'):
         other = repack(tagger, tmp_path / "other.tar.gz", lambda _, config=config: config)
-        refused(other, "' in its config.json")
+        refused(other, "expected a config.json with")
 
 
 def test_weights_that_do_not_fit_are_named_with_the_first_difference(tagger, tmp_path):
@@ -390,17 +379,16 @@ def test_weights_that_do_not_fit_are_named_with_the_first_difference(tagger, tmp
     }
     for difference, weights in others.items():
         other = repack(tagger, tmp_path / "other.tar.gz", files={"weights.th": saved(weights)})
-        refused(other, "the weights do not fit the model of config.json", difference)
+        refused(other, "do not describe a model (RuntimeError: ", difference)
     torch.save(weights, tmp_path / "other.th")
-    with pytest.raises(ConfigurationError, match=f"^{tmp_path}/other.th: the weights do not fit"):
-        load_archive(tagger, weights_file=str(tmp_path / "other.th"))
+    found = f"cannot be loaded with {tmp_path}/other.th: its weights"
+    refused(tagger, found, weights_file=str(tmp_path / "other.th"))
 
 
 @pytest.mark.parametrize("every_instance", [False, True])
 @pytest.mark.parametrize(
     "overrides",
     [
-        {"model": {"dropout": 0.1}},
         {"modl.dropout": 0.1},
         {"model.dropout": {"at"}},
         '{"model.dropout": bfloat16}',

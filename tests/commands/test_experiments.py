@@ -1,7 +1,7 @@
 from functools import partial
 from pathlib import Path
 
-from elmo_plugin.util.resources import shipped
+from elmo_plugin.util.files import shipped
 from tests.commands import running
 
 run = partial(running.run, "elmo-experiments")

@@ -73,7 +73,7 @@ def test_archives_that_ship_are_found(monkeypatch, tmp_path, archive_of):
     folder = tmp_path / "pretrained/tasks/ner"
     folder.mkdir(parents=True)
     (folder / "model.tar.gz").symlink_to(archive_of("ner"))
-    monkeypatch.setattr("elmo_plugin.util.resources._PACKAGE", tmp_path / "elmo_plugin")
+    monkeypatch.setattr("elmo_plugin.util.files._PACKAGE", tmp_path / "elmo_plugin")
     served = []
     monkeypatch.setattr(
         "elmo_plugin.commands.serve.serve", lambda app, *_: served.extend(app.openapi()["paths"])

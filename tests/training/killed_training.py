@@ -11,17 +11,32 @@ import json
 import multiprocessing
 import os
 import signal
+import time
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, Optional
 
 import torch
+from allennlp.training.callbacks import TrainerCallback
 
 _SERVER = multiprocessing.get_context("forkserver")
-_SERVER.set_forkserver_preload(
-    [__name__, "elmo_plugin.plugin", "allennlp.commands.train", "tests.training.standing_still"]
-)
+_SERVER.set_forkserver_preload([__name__, "elmo_plugin.plugin", "allennlp.commands.train"])
 
 _KILLED = -signal.SIGKILL
+
+
+@TrainerCallback.register("elmo-test-stand-still")
+class StandingStill(TrainerCallback):
+    """
+    Waits in a batch, before its checkpoint, while the file `hold_e{epoch}_b{batch}` exists beside
+    the folder of the run. Batches are counted from 1, as in the names of checkpoints.
+    """
+
+    def on_batch(
+        self, trainer, inputs, outputs, metrics, epoch, batch_number, is_training, **kwargs
+    ):
+        hold = Path(self.serialization_dir).parent / f"hold_e{epoch}_b{batch_number}"
+        while is_training and hold.exists():
+            time.sleep(0.01)
 
 
 def train(experiment: Dict[str, Any], folder: Path, last_event: Optional[int] = None) -> bool:
@@ -64,7 +79,6 @@ def _train(experiment: Dict[str, Any], folder: Path, last_event: Optional[int]) 
     from allennlp.common import Params
 
     import elmo_plugin.plugin  # noqa: F401
-    import tests.training.standing_still  # noqa: F401
 
     folder.mkdir(exist_ok=True)
     log = os.open(folder / "train.log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)

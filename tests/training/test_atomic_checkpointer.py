@@ -60,8 +60,11 @@ def test_a_saved_checkpoint_is_loaded_again(tmp_path):
         assert trainer_state["batches_in_epoch_completed"] == 6
 
 
-def test_old_checkpoints_are_removed(tmp_path):
+def test_old_and_incomplete_checkpoints_are_removed(tmp_path):
     train(make(tmp_path), ScriptedTrainer(), range(1, 13))
+    # Of a run that was killed.
+    (tmp_path / "training_state_e0_b13.th").write_bytes(b"half a file")
+    make(tmp_path).load_checkpoint()
     assert names(tmp_path) == [
         "model_state_e0_b12.th",
         "model_state_e0_b9.th",
@@ -134,11 +137,3 @@ def test_a_damaged_checkpoint_is_named_and_without_it_the_one_before_is_used(tmp
     for path in named:
         path.unlink()
     assert make(tmp_path).load_checkpoint().trainer_state["batches_in_epoch_completed"] == 3
-
-
-def test_files_left_incomplete_by_a_kill_are_removed(tmp_path):
-    train(make(tmp_path), ScriptedTrainer())
-    whole = names(tmp_path)
-    (tmp_path / "training_state_e0_b7.th").write_bytes(b"half a file")
-    make(tmp_path).load_checkpoint()
-    assert names(tmp_path) == whole

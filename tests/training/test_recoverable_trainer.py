@@ -114,14 +114,19 @@ def folder(tmp_path):
     return tmp_path / "run"
 
 
+def train(experiment, folder: Path, killed_at=0):
+    """The model; `None` if training was killed. What is in the folder is recovered."""
+    Kill.at = killed_at
+    try:
+        return train_model(Params(copy.deepcopy(experiment)), folder, recover=folder.exists())
+    except Killed:
+        assert killed_at
+
+
 def run(experiment, folder: Path, killed_at=()):
     """The metrics of validation, and the best parameters."""
-    recover = False
-    for Kill.at in (*killed_at, 0):
-        try:
-            train_model(Params(copy.deepcopy(experiment)), folder, recover=recover)
-        except Killed:
-            recover = True
+    for at in (*killed_at, 0):
+        train(experiment, folder, at)
     return results(folder)
 
 
@@ -237,21 +242,6 @@ def test_losses_of_a_recovered_epoch_are_means_over_the_batches_after_the_checkp
     assert [metrics["training_loss"], metrics["training_reg_loss"]] == pytest.approx(means)
 
 
-def test_a_checkpoint_of_the_version_before_is_recovered(folder, experiment, uninterrupted):
-    with pytest.raises(Killed):
-        Kill.at = NUM_BATCHES + 3
-        train_model(Params(copy.deepcopy(experiment)), folder)
-    path = folder / "training_state_e1_b2.th"
-    state = torch.load(path, weights_only=True)
-    # It also stored the running metrics, and the metrics of the epoch before.
-    state["elmo-recoverable"]["metrics"] = json.dumps({"best_epoch": 0, "training_loss": 1.0})
-    for process in state["elmo-recoverable"]["processes"]:
-        process.update(losses={"loss": 2.5}, metrics={".accuracies.accuracy": {"_top_k": 1}})
-    torch.save(state, path)
-    train_model(Params(copy.deepcopy(experiment)), folder, recover=True)
-    assert_same(results(folder), uninterrupted(experiment))
-
-
 def test_a_misspelt_setting_is_refused(folder, experiment):
     experiment["trainer"]["num_epoch"] = 3
     with pytest.raises(ConfigurationError, match="^RecoverableTrainer has no settings .*num_epoch"):
@@ -277,8 +267,7 @@ def test_recovering_a_finished_run_trains_nothing_and_keeps_all_metrics(folder, 
     whole = run(experiment, folder)
     files = sorted(path.name for path in folder.iterdir())
     (folder / "model.tar.gz").write_bytes(b"half an archive")
-    Kill.at = 1
-    train_model(Params(copy.deepcopy(experiment)), folder, recover=True)
+    assert train(experiment, folder, killed_at=1) is not None
     assert_same(results(folder), whole)
     assert sorted(path.name for path in folder.iterdir()) == files
     assert Model.from_archive(folder / "model.tar.gz").state_dict().keys() == whole[1].keys()
@@ -288,34 +277,28 @@ def test_a_run_whose_folder_was_moved_finishes_with_its_best_weights(tmp_path, e
     # The first epoch stays the best.
     experiment["trainer"]["validation_metric"] = "-num_validated"
     expected = run(experiment, tmp_path / "uninterrupted")
-    Kill.at = 2 * NUM_BATCHES + 3
-    with pytest.raises(Killed):
-        train_model(Params(copy.deepcopy(experiment)), tmp_path / "old")
+    assert train(experiment, tmp_path / "old", 2 * NUM_BATCHES + 3) is None
     (tmp_path / "old").rename(tmp_path / "new")
-    train_model(Params(copy.deepcopy(experiment)), tmp_path / "new", recover=True)
+    train(experiment, tmp_path / "new")
     assert_same(results(tmp_path / "new"), expected)
     assert expected[0]["best_epoch"] == 0
 
 
 def test_batches_of_finished_epochs_are_not_loaded_again(folder, experiment, monkeypatch):
-    with pytest.raises(Killed):
-        Kill.at = 2 * NUM_BATCHES + 1
-        train_model(Params(copy.deepcopy(experiment)), folder)
+    assert train(experiment, folder, 2 * NUM_BATCHES + 1) is None
     seen = []
     iterate = PrefetchingDataLoader.__iter__
     monkeypatch.setattr(
         PrefetchingDataLoader, "__iter__", lambda loader: seen.append(loader) or iterate(loader)
     )
-    train_model(Params(copy.deepcopy(experiment)), folder, recover=True)
+    train(experiment, folder)
     # One epoch of training, one of validation.
     assert len(seen) == 2
 
 
 def test_hooks_that_check_the_first_batch_do_not_stay_on_a_recovered_model(folder, experiment):
-    with pytest.raises(Killed):
-        Kill.at = NUM_BATCHES
-        train_model(Params(copy.deepcopy(experiment)), folder)
-    model = train_model(Params(copy.deepcopy(experiment)), folder, recover=True)
+    assert train(experiment, folder, NUM_BATCHES) is None
+    model = train(experiment, folder)
     assert not any(module._forward_hooks for module in model.modules())
 
 
@@ -333,7 +316,7 @@ def test_a_checkpoint_of_another_trainer_is_refused(folder, experiment, change, 
     change(state)
     torch.save(state, path)
     with pytest.raises(ConfigurationError, match=message):
-        train_model(Params(copy.deepcopy(experiment)), folder, recover=True)
+        train(experiment, folder)
 
 
 def test_modules_are_notified_of_a_checkpoint_and_keep_their_mode(folder, experiment, monkeypatch):

@@ -25,9 +25,7 @@ def make(name: str, optimizer=None, **settings) -> LearningRateScheduler:
 @pytest.mark.parametrize(
     "name, settings, expected",
     [
-        ("decay-by-batches", {"factor": 0.0, "num_batches": 1}, "0.0 and 1"),
-        ("decay-by-batches", {"factor": 1.5, "num_batches": 1}, "1.5 and 1"),
-        ("decay-by-batches", {"factor": 0.5, "num_batches": 0}, "0.5 and 0"),
+        ("decay-by-batches", {"factor": 0.5, "num_batches": 0}, "`num_batches` of at least 1"),
         ("linear-decay", {}, "either minutes or steps .* found minutes None, steps None"),
         ("linear-decay", {"minutes": 5, "steps": 100}, "found minutes 5, steps 100"),
         ("linear-decay", {"minutes": 0}, "minutes or steps above 0, .* found minutes 0"),
@@ -35,9 +33,9 @@ def make(name: str, optimizer=None, **settings) -> LearningRateScheduler:
         ("linear-decay", {"minutes": 5, "end_factor": -0.1}, "and end_factor -0.1"),
         ("linear-decay", {"minutes": 5, "end_factor": 1.1}, "and end_factor 1.1"),
         ("reduce-on-plateau", {}, 'key "mode" is required'),
-        ("reduce-on-plateau", {"mode": "up"}, "`mode` to be one of min, max, found 'up'"),
-        ("reduce-on-plateau", {"mode": "max", "threshold_mode": "x"}, "one of rel, abs, found 'x'"),
-        ("reduce-on-plateau", {"mode": "max", "factor": 1.0}, "between 0 and 1, but it is 1.0"),
+        ("reduce-on-plateau", {"mode": "up"}, "elmo-reduce-on-plateau: mode up"),
+        ("reduce-on-plateau", {"mode": "max", "threshold_mode": "x"}, "threshold mode x"),
+        ("reduce-on-plateau", {"mode": "max", "factor": 1.0}, "Factor should be < 1.0"),
         ("reduce-on-plateau", {"mode": "max", "verbose": True}, "verbose"),
     ],
 )
@@ -106,14 +104,6 @@ def test_rates_fall_to_zero_over_the_time_given(clock):
     assert scheduler.is_over and rates(optimizer) == [0.0, 0.0]
     pass_time(scheduler, clock, 100.0)
     assert scheduler.progress == 1.0 and rates(optimizer) == [0.0, 0.0]
-
-
-def test_epochs_of_one_batch_take_time_too(clock):
-    scheduler, _ = linear(1.0, minutes=1)
-    for _ in range(11):
-        pass_time(scheduler, clock, 6.0)
-        scheduler.step()
-    assert scheduler.is_over
 
 
 def test_a_recovered_run_continues_with_the_time_used(clock):

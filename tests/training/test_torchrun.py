@@ -46,7 +46,7 @@ def agents(folder, num_agents, *arguments):
                 *("--rdzv-backend", "c10d", "--rdzv-endpoint", f"127.0.0.1:{port}"),
                 *("--rdzv-conf", f"is_host={int(number == 0)}", "--local-addr", "127.0.0.1"),
                 *("-m", "allennlp", "train", str(folder / "experiment.json")),
-                *("-s", str(folder / "run"), "--include-package", "tests.training.standing_still"),
+                *("-s", str(folder / "run"), "--include-package", "tests.training.killed_training"),
                 *arguments,
             ]
             with open(folder / f"agent{number}.log", "w") as log:
@@ -132,20 +132,6 @@ def test_killed_nodes_end_as_uninterrupted_processes_and_learn_what_one_does(tmp
         torch.testing.assert_close(found[parameter], expected[parameter], rtol=1e-4, atol=1e-5)
 
 
-def test_another_training_is_not_continued_after_a_restart(tmp_path):
-    run = tmp_path / "run"
-    experiment = make_experiment(tmp_path, "sentences", num_epochs=1)
-    assert train(experiment, tmp_path)
-    (tmp_path / "experiment.json").write_text(json.dumps(experiment))
-    before = {path.name: path.stat().st_mtime_ns for path in run.iterdir()}
-    with agents(tmp_path, 1) as (agent,):
-        assert agent.wait(TIMEOUT) == 1
-    log = (tmp_path / "agent0.log").read_text()
-    refusal = f"Serialization directory ({run}) already exists and is not empty"
-    assert log.count(f"error: {refusal}") == 2
-    assert {path.name: path.stat().st_mtime_ns for path in run.iterdir()} == before
-
-
 def write_half_a_vocabulary(_, directory):
     os.makedirs(directory)
     Path(directory, "softmax_labels.txt").write_text("half a")
@@ -172,8 +158,11 @@ def test_a_start_continues_what_the_same_torchrun_has_begun(tmp_path, monkeypatc
         # Not even what the first start was to overwrite.
         prepare(store, force=again)
         assert (folder / "model_state_e0_b4.th").exists() and words.read_text() == complete
-    with pytest.raises(ConfigurationError, match="already exists and is not empty"):
-        prepare(distributed.HashStore())
+    other = distributed.HashStore()
+    for _ in range(2):
+        # Another training is not continued by a restart either.
+        with pytest.raises(ConfigurationError, match="already exists and is not empty"):
+            prepare(other)
     prepare(distributed.HashStore(), recover=True)
     assert (folder / "model_state_e0_b4.th").exists()
     prepare(distributed.HashStore(), force=True)

@@ -13,9 +13,8 @@ from elmo_plugin.bilm.files.softmax import SOFTMAX_FILE, SoftmaxWeights, save_so
 from elmo_plugin.bilm.options import OPTIONS_FILE, BilmOptions
 from elmo_plugin.bilm.vocabulary_file import VOCABULARY_FILE, write_vocabulary
 from elmo_plugin.util.atomic_write import atomic_write, remove_abandoned, unfinished_suffix
-from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.errors import ConfigurationError, optional_package
 from elmo_plugin.util.files import expanded
-from elmo_plugin.util.optional import optional_package
 
 CONFIG_FILE = "config.json"
 SAFETENSORS_FILE = "model.safetensors"

@@ -21,9 +21,8 @@ from elmo_plugin.bilm.options import (
 from elmo_plugin.bilm.vocabulary_file import read_predicted_words
 from elmo_plugin.environment import DEFAULTS
 from elmo_plugin.util.errors import ConfigurationError
-from elmo_plugin.util.files import local_path
+from elmo_plugin.util.files import local_path, shipped
 from elmo_plugin.util.quantized import dequantize
-from elmo_plugin.util.resources import shipped
 from elmo_plugin.util.unpacking import read_config, unpacked
 from elmo_plugin.util.weights import find_weights, read_trained_state, with_prefix
 

@@ -7,9 +7,8 @@ import torch
 from elmo_plugin.bilm import Bilm, BilmOutput
 from elmo_plugin.elmo.cache.layer_cache import LayerCache, entry_width, sentence_key
 from elmo_plugin.elmo.token_batches import token_batches
-from elmo_plugin.util.distinct_rows import distinct_rows
 from elmo_plugin.util.errors import ConfigurationError
-from elmo_plugin.util.weight_state import WeightState
+from elmo_plugin.util.tensors import WeightState, distinct_rows
 
 
 class FrozenLayers:

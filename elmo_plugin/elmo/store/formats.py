@@ -11,8 +11,7 @@ from safetensors import SafetensorError, safe_open
 
 from elmo_plugin.elmo.store.sentence_vectors import DumpOptions, EmbeddedSentence
 from elmo_plugin.elmo.token_batches import groups
-from elmo_plugin.util.errors import ConfigurationError
-from elmo_plugin.util.optional import optional_package
+from elmo_plugin.util.errors import ConfigurationError, optional_package
 
 _INDEX = "sentence_to_index"
 

@@ -4,7 +4,7 @@ architecture `elmo.Tok2Vec.v1`. Import this module if the package is not install
 an installed one.
 """
 
-from elmo_plugin.util.optional import optional_package
+from elmo_plugin.util.errors import optional_package
 
 optional_package("spacy", "ELMo in spaCy", "'elmo-plugin[spacy]'")
 from elmo_plugin.integrations.for_spacy.pipes import ElmoVectors  # noqa: E402

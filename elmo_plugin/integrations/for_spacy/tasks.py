@@ -17,7 +17,7 @@ from elmo_plugin.elmo.token_batches import token_batches
 from elmo_plugin.integrations.for_spacy.pipes import BatchPipe, sentences_of
 from elmo_plugin.util.atomic_write import atomic_write
 from elmo_plugin.util.errors import ConfigurationError, check_one_of
-from elmo_plugin.util.resources import shipped_archives
+from elmo_plugin.util.files import shipped_archives
 from elmo_plugin.util.weights import save_atomically
 
 _ARCHIVE = "model.tar.gz"

@@ -4,7 +4,7 @@ import torch
 from torch.nn.functional import linear, pad
 
 from elmo_plugin.modules import tuning
-from elmo_plugin.util.weight_state import WeightState
+from elmo_plugin.util.tensors import WeightState
 
 HAS_ONEDNN = torch.backends.mkldnn.is_available() and hasattr(
     torch.ops.mkldnn, "_reorder_linear_weight"

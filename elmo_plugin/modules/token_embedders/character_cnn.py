@@ -6,8 +6,8 @@ from allennlp.modules.token_embedders import Embedding, TokenEmbedder
 from overrides import overrides
 from torch.nn.functional import pad
 
-from elmo_plugin.util.distinct_rows import distinct_rows
 from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.tensors import distinct_rows
 
 _NAMESPACE = "token_characters"
 # Words in one product, of similar length. Few, because all are padded to the longest one.

@@ -14,7 +14,7 @@ from elmo_plugin.analysis.studies.study import (
 )
 from elmo_plugin.environment import set_defaults
 from elmo_plugin.util.errors import ConfigurationError
-from elmo_plugin.util.resources import shipped
+from elmo_plugin.util.files import shipped
 
 EXPERIMENTS = Path(__file__).parents[3] / "experiments"
 SMALL = sorted((EXPERIMENTS.parent / "fixtures/studies").glob("*.jsonnet"))

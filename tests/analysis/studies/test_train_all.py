@@ -12,8 +12,8 @@ from elmo_plugin.analysis.studies.study import read_study
 from elmo_plugin.analysis.studies.train_all import train_all
 from elmo_plugin.analysis.studies.train_run import RunFailed, folder_of
 from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.files import shipped
 from elmo_plugin.util.folder_lock import lock_folder
-from elmo_plugin.util.resources import shipped
 from tests.waiting import wait_until
 
 

@@ -20,7 +20,7 @@ from elmo_plugin.bilm.fingerprint import fingerprint
 from elmo_plugin.environment import DEFAULTS
 from elmo_plugin.tasks.bilm.vocabulary import SoftmaxVocabulary
 from elmo_plugin.util.errors import ConfigurationError
-from elmo_plugin.util.resources import shipped
+from elmo_plugin.util.files import shipped
 from elmo_plugin.util.word_vectors import NUM_TRAINED
 from tests.commands.running import failure, run
 from tests.tagger import FIXTURES, repack, saved

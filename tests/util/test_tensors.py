@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from elmo_plugin.util.distinct_rows import by_hash, distinct_rows
+from elmo_plugin.util.tensors import by_hash, distinct_rows
 
 DEVICES = ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
 

@@ -2,7 +2,7 @@ import sys
 
 import pytest
 
-from elmo_plugin.util.optional import optional_package
+from elmo_plugin.util.errors import optional_package
 
 
 def test_a_package_that_is_missing_is_to_be_installed():
