@@ -5,9 +5,9 @@ from torch.nn.functional import pad
 
 from elmo_plugin.bilm.bidirectional_lstm import BidirectionalLstm, BilstmState
 from elmo_plugin.bilm.characters import map_of
-from elmo_plugin.bilm.options import (
+from elmo_plugin.bilm.options import BilmOptions
+from elmo_plugin.bilm.stored_options import (
     STORED_OPTIONS,
-    BilmOptions,
     decode_stored_options,
     encode_stored_options,
 )

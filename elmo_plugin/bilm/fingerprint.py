@@ -3,7 +3,7 @@ import hashlib
 import torch
 
 from elmo_plugin.bilm.bilm import Bilm
-from elmo_plugin.bilm.options import STORED_OPTIONS
+from elmo_plugin.bilm.stored_options import STORED_OPTIONS
 from elmo_plugin.modules.linear.int8 import Int8Linear
 
 

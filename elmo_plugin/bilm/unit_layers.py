@@ -8,7 +8,7 @@ import torch
 
 from elmo_plugin.bilm.bilm import Bilm
 from elmo_plugin.bilm.files.softmax import SoftmaxWeights
-from elmo_plugin.bilm.options import STORED_OPTIONS
+from elmo_plugin.bilm.stored_options import STORED_OPTIONS
 from elmo_plugin.util.errors import ConfigurationError
 
 _BATCH_SIZE = 32

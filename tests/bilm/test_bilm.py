@@ -79,7 +79,6 @@ def test_the_slow_loop_of_these_tests_gives_the_golden_activations(
         dict(activation="tanh", n_highway=0),
         dict(n_highway=3, filters=[[7, 3]], embedding=3),
         dict(max_characters_per_token=8, filters=[[1, 4], [8, 4]]),
-        dict(character_unit="code_point", n_characters=1000),
         dict(dim=5, projection_dim=9),
         *VARIANTS,
     ],

@@ -10,14 +10,11 @@ from tests.bilm.oracle import relative_error
 TINY = dict(
     filters=[[1, 2], [2, 3]],
     embedding=2,
-    character_unit="code_point",
-    n_characters=11,
     max_characters_per_token=4,
     dim=3,
     projection_dim=2,
 )
-# Code points below 4 have ids of their own; the others are unknown.
-BATCH = [["\1\2", "\3", "x"], [], ["\2"]]
+BATCH = [["ab", "c", "x"], [], ["b"]]
 
 
 @pytest.mark.parametrize(

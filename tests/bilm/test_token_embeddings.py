@@ -132,7 +132,7 @@ def test_what_does_not_fit_is_named(files, make_bilm, make_tokens, make_options)
     (files / "vocabulary.txt").write_text("\n".join(WORDS[:-1]) + "\n")
     refused(files, "expected 7 words, which is `n_tokens_vocab`, found 6. Use the vocabulary")
     (files / "vocabulary.txt").unlink()
-    refused(files, "no `char_cnn`, so the biLM has token embeddings: expected their words")
+    refused(files, "vocabulary.txt does not exist: expected the words of a softmax or")
     source = make_source(make_options)
     del source["n_tokens_vocab"]
     (files / "options.json").write_text(json.dumps(source))

@@ -51,7 +51,7 @@ MISTAKES = [
     ("score --pairs latin.jsonl", "latin.jsonl:1: expected UTF-8 text"),
     ("score --pairs none*", "`none*` is no file"),
     ("vocabulary none* new", "`none*` is no file"),
-    ("vocabulary blank.txt new", "found none in blank.txt"),
+    ("vocabulary blank.txt new", "blank.txt: expected words"),
     ("vocabulary damaged.gz new", "damaged.gz:2: expected compressed text"),
     ("vocabulary latin.txt new", "latin.txt:2: expected UTF-8 text, found the byte 0xe9"),
     ("vocabulary wide.txt new", "wide.txt:1: expected UTF-8 text, found the byte order mark"),

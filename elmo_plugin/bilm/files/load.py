@@ -8,7 +8,8 @@ import torch
 from elmo_plugin.bilm.bilm import Bilm
 from elmo_plugin.bilm.files.layout import read_weights
 from elmo_plugin.bilm.files.trained import TrainedModel, is_archive, stored_options_by_prefix
-from elmo_plugin.bilm.options import STORED_OPTIONS, BilmOptions
+from elmo_plugin.bilm.options import BilmOptions
+from elmo_plugin.bilm.stored_options import STORED_OPTIONS
 from elmo_plugin.environment import bilm_files, setting
 from elmo_plugin.util.errors import ConfigurationError, check_one_of
 from elmo_plugin.util.weights import stored_state

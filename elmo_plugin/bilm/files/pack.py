@@ -19,7 +19,7 @@ from elmo_plugin.bilm.files.trained import (
     stored_options_by_prefix,
 )
 from elmo_plugin.bilm.fingerprint import fingerprint
-from elmo_plugin.bilm.options import STORED_OPTIONS, encode_bytes, encode_stored_options
+from elmo_plugin.bilm.stored_options import STORED_OPTIONS, encode_bytes, encode_stored_options
 from elmo_plugin.util.atomic_write import atomic_write
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.quantized import SCALES, quantized

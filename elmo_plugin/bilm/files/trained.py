@@ -12,12 +12,8 @@ import torch
 from elmo_plugin.bilm.bilm import Bilm
 from elmo_plugin.bilm.files.layout import read_weights
 from elmo_plugin.bilm.fingerprint import fingerprint
-from elmo_plugin.bilm.options import (
-    STORED_OPTIONS,
-    BilmOptions,
-    decode_bytes,
-    decode_stored_options,
-)
+from elmo_plugin.bilm.options import BilmOptions
+from elmo_plugin.bilm.stored_options import STORED_OPTIONS, decode_bytes, decode_stored_options
 from elmo_plugin.bilm.vocabulary_file import read_predicted_words
 from elmo_plugin.environment import DEFAULTS
 from elmo_plugin.util.errors import ConfigurationError

@@ -168,7 +168,6 @@ def test_what_allennlps_elmo_cannot_read_is_known_by_its_setting(make_bilm):
         (dict(projection=False), "`char_cnn.projection` is false"),
         (dict(projection_dim=None), "`lstm.projection_dim` is null"),
         (dict(use_skip_connections=False), "`lstm.use_skip_connections` is false"),
-        (dict(character_unit="code_point"), "`char_cnn.character_unit` is code_point"),
         (dict(max_characters_per_token=20), "`char_cnn.max_characters_per_token` is 20, not 50"),
     ]:
         assert allennlp_obstacle(make_bilm(**changes).options) == expected
