@@ -64,7 +64,7 @@ def test_a_message_has_the_names_of_the_file(make_bilm, tmp_path):
         ConfigurationError, match=r"\(12, 84\) for tensor rnn/LSTMCell/kernel, found"
     ):
         load_weights(make_bilm(bidirectional=False, n_layers=1, dim=21), dumped)
-    with pytest.raises(ConfigurationError, match=r"RNN_1/.*missing. .*`bidirectional` decides"):
+    with pytest.raises(ConfigurationError, match="RNN_1/.*W_0, found none"):
         load_weights(make_bilm(n_layers=1), dumped)
 
 
@@ -113,5 +113,5 @@ def test_allennlp_reads_what_came_without_a_projection(make_bilm, make_options, 
 def test_projections_are_missing_everywhere_or_nowhere(make_bilm, tmp_path):
     bilm = make_bilm(projection_dim=20)
     dumped = dump(bilm, tmp_path / "dumped.hdf5", "RNN_1/.*Cell1/.*W_P_0")
-    with pytest.raises(ConfigurationError, match="RNN_1/.*Cell1/.*W_P_0 of shape .* is missing"):
+    with pytest.raises(ConfigurationError, match="RNN_1/.*Cell1/.*W_P_0, found none"):
         load_weights(bilm, dumped)

@@ -12,7 +12,7 @@ from allennlp.data import Token, TokenIndexer, Vocabulary
 from allennlp.modules import TokenEmbedder
 
 from elmo_plugin import Elmo, embed_sentences
-from elmo_plugin.bilm import Bilm, BilmOptions, load_bilm, load_weights, save_weights
+from elmo_plugin.bilm import Bilm, BilmOptions, load_bilm, save_weights
 from elmo_plugin.bilm.files.folders import allennlp_obstacle, save_bilm
 from elmo_plugin.bilm.files.softmax import SoftmaxWeights, find_softmax
 from elmo_plugin.bilm.files.trained import TrainedModel
@@ -128,7 +128,7 @@ def refused(folder, expected):
     assert expected in str(error.value)
 
 
-def test_what_does_not_fit_is_named(files, make_bilm, make_tokens, make_options):
+def test_what_does_not_fit_is_named(files, make_bilm, make_options):
     (files / "vocabulary.txt").write_text("\n".join(WORDS[:-1]) + "\n")
     refused(files, "expected 7 words, which is `n_tokens_vocab`, found 6. Use the vocabulary")
     (files / "vocabulary.txt").unlink()
@@ -137,20 +137,13 @@ def test_what_does_not_fit_is_named(files, make_bilm, make_tokens, make_options)
     del source["n_tokens_vocab"]
     (files / "options.json").write_text(json.dumps(source))
     (files / "vocabulary.txt").write_text("\n".join([*WORDS, "more"]) + "\n")
-    refused(
-        files, "expected shape (8, 6) for tensor embedding, found (7, 6). It has a row for each"
-    )
+    refused(files, "expected shape (8, 6) for tensor embedding, found (7, 6)")
     save_weights(make_bilm(), files / "weights.hdf5")
-    refused(files, "tensor embedding of shape (8, 6) is missing. In the options, `char_cnn`")
+    refused(files, "expected shape (8, 6) for tensor embedding, found none")
     with pytest.raises(
         ConfigurationError, match="token embeddings in `vocabulary`, which is missing"
     ):
         Bilm(BilmOptions.from_dict(source))
-    save_weights(make_tokens(), files / "weights.hdf5")
-    with pytest.raises(
-        ConfigurationError, match="char_embed .* missing. In the options, `char_cnn`"
-    ):
-        load_weights(make_bilm(), files / "weights.hdf5")
     marks = ["<S>", "</S>", "<UNK>"]
     for words in (["the"], "words", [*marks, 7], [*marks, "the", "the"]):
         with pytest.raises(

@@ -10,6 +10,8 @@ from typing import Any, Callable, Collection, Dict, Iterator, Tuple, Union
 
 import h5py
 import numpy
+from safetensors import safe_open
+from safetensors.numpy import save
 
 from elmo_plugin.util.atomic_write import atomic_write
 from elmo_plugin.util.errors import ConfigurationError
@@ -66,20 +68,12 @@ class _StoredArray:
 @contextmanager
 def _opened(path: str) -> Iterator[Dict[str, _StoredArray]]:
     # Names do not tell the format: a downloaded copy has no ending.
-    try:
-        hdf5 = h5py.File(path, "r")
-    except OSError:
-        hdf5 = None
-        if h5py.is_hdf5(path):
-            raise
-    if hdf5 is not None:
-        with hdf5:
-            yield _of_hdf5(hdf5)
-        return
-    from safetensors import safe_open
-
-    with safe_open(path, framework="numpy") as opened:
-        yield {name: _of_safetensors(opened, name) for name in opened.keys()}
+    if h5py.is_hdf5(path):
+        with h5py.File(path, "r") as file:
+            yield _of_hdf5(file)
+    else:
+        with safe_open(path, framework="numpy") as opened:
+            yield {name: _of_safetensors(opened, name) for name in opened.keys()}
 
 
 def _of_hdf5(file: h5py.File) -> Dict[str, _StoredArray]:
@@ -141,8 +135,6 @@ def write_arrays(arrays: Dict[str, numpy.ndarray], file: Union[str, PathLike], d
     converted = {name: _converted(name, array, dtype) for name, array in arrays.items()}
     with atomic_write(file) as unfinished:
         if Path(file).suffix == ".safetensors":
-            from safetensors.numpy import save
-
             unfinished.write_bytes(save(converted))
             return
         # In memory, because HDF5 cannot be used any more after a write to a full disk has failed.
@@ -156,15 +148,10 @@ def write_arrays(arrays: Dict[str, numpy.ndarray], file: Union[str, PathLike], d
 def _converted(name: str, array: numpy.ndarray, dtype: str) -> numpy.ndarray:
     with numpy.errstate(over="ignore"):
         converted = numpy.ascontiguousarray(array.astype(dtype, copy=False))
-    if not numpy.isfinite(converted).all():
-        largest = numpy.abs(array).max()
-        problem = (
-            f"finite numbers in {name}, found NaN or infinity. The training diverged; use another "
-            "checkpoint."
+    is_finite = numpy.isfinite(converted)
+    if not is_finite.all():
+        raise ValueError(
+            f"Expected numbers within {dtype} in {name}, found {array[~is_finite][0]}. Write "
+            "float32 or, if the training diverged, another checkpoint."
         )
-        if numpy.isfinite(largest):
-            problem = (
-                f"numbers up to 65504 for {dtype}, found {largest:.6g} in {name}. Write float32."
-            )
-        raise ValueError(f"Expected {problem}")
     return converted

@@ -70,10 +70,8 @@ def from_pretrained(
     # Other programs write a `config.json` too.
     pairs = [pair for pair in _PAIRS if all((folder / file).exists() for file in pair)]
     if not pairs:
-        half = [f"{one}, but not {other}" for one, other in _PAIRS if (folder / one).exists()]
         expected = ", or ".join(" and ".join(pair) for pair in _PAIRS)
-        found = half[0] if half else "no biLM"
-        raise ConfigurationError(f"{name} holds {found}: expected {expected} in it.")
+        raise ConfigurationError(f"{name} holds no biLM: expected {expected} in it.")
     options_file, weight_file = (folder / file for file in pairs[0])
     options = BilmOptions.from_file(options_file)
     return build(options, weight_file, cls, source=str(options_file), **settings)
@@ -229,8 +227,6 @@ def _move(unfinished: Path, folder: Path) -> None:
 
 
 def _downloaded(name: str, revision: Optional[str], token: Optional[str]) -> Path:
-    if os.path.isabs(name) or name.startswith((".", "~")) or name.count("/") > 1:
-        raise ConfigurationError(f"Folder {name} does not exist (relative to {os.getcwd()}).")
     hub = _huggingface_hub(
         f"{name} is no folder (relative to {os.getcwd()}), and reading a repository"
     )

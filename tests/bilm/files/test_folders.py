@@ -154,7 +154,7 @@ def test_what_cannot_be_written_is_refused_before_anything_is(
     tokens = BilmOptions.from_dict(source).with_words([*WORDS[:-1], "another"])
     for bilm, name, expected in [
         (make_bilm(), "file", "file is a file; expected a folder"),
-        (make_bilm(projection_dim=9), "out", "expected a softmax 9 wide.*found 6"),
+        (make_bilm(projection_dim=9), "out", r"a weight of shape \(7, 9\), .*found \(7, 6\)"),
         (Bilm(tokens), "out", "expected the same words in the same order"),
     ]:
         with pytest.raises(ConfigurationError, match=expected):
@@ -231,15 +231,9 @@ def test_the_model_card_holds_the_numbers_that_were_measured(shared_bilm, tmp_pa
     assert "| perplexity | 1 |" in card.read_text()
 
 
-def test_what_is_missing_is_named(shared_bilm, tmp_path):
+def test_what_is_missing_is_named(tmp_path):
     with pytest.raises(ConfigurationError, match="expected config.json and model.safetensors, or"):
         Bilm.from_pretrained(tmp_path)
-    shared_bilm.save_pretrained(tmp_path)
-    (tmp_path / "model.safetensors").unlink()
-    with pytest.raises(ConfigurationError, match="holds config.json, but not model.safetensors"):
-        Bilm.from_pretrained(tmp_path)
-    with pytest.raises(ConfigurationError, match="Folder .*elsewhere does not exist"):
-        Bilm.from_pretrained(tmp_path / "elsewhere")
 
 
 def test_a_hub_name_without_its_package_says_what_to_install(monkeypatch):
