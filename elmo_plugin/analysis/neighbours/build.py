@@ -11,8 +11,7 @@ from elmo_plugin.analysis.neighbours.context_index import (
     IndexWriter,
     bilm_settings,
 )
-from elmo_plugin.bilm import Bilm
-from elmo_plugin.bilm.fingerprint import weights_type
+from elmo_plugin.bilm import Bilm, weights_type
 from elmo_plugin.bilm.pretraining.text import find_shards
 from elmo_plugin.corpora.digested_text import DigestedText
 from elmo_plugin.elmo.embed import embed_sentences

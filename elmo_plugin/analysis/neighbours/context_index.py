@@ -4,8 +4,7 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import numpy
 
-from elmo_plugin.bilm import Bilm
-from elmo_plugin.bilm.fingerprint import fingerprint
+from elmo_plugin.bilm import Bilm, fingerprint
 from elmo_plugin.elmo.store.rows import RowFile, Store, check_types, read_state
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.weight_state import WeightState

@@ -68,12 +68,16 @@ class _StoredArray:
 @contextmanager
 def _opened(path: str) -> Iterator[Dict[str, _StoredArray]]:
     # Names do not tell the format: a downloaded copy has no ending.
-    if h5py.is_hdf5(path):
-        with h5py.File(path, "r") as file:
-            yield _of_hdf5(file)
-    else:
+    try:
+        hdf5 = h5py.File(path, "r")
+    except OSError:
+        if h5py.is_hdf5(path):
+            raise
         with safe_open(path, framework="numpy") as opened:
             yield {name: _of_safetensors(opened, name) for name in opened.keys()}
+        return
+    with hdf5:
+        yield _of_hdf5(hdf5)
 
 
 def _of_hdf5(file: h5py.File) -> Dict[str, _StoredArray]:

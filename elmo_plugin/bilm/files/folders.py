@@ -32,10 +32,10 @@ tags:
 - elmo
 ---
 
-# A {directions} language model for ELMo
+# A language model for ELMo
 
-It reads {reads} and has {options.num_layers} layers of {options.output_dim} numbers per token, \
-the token layer included, and {num_parameters:,} parameters \
+It has {options.num_layers} layers of {options.output_dim} numbers per token, the token layer \
+included, and {num_parameters:,} parameters \
 ([Peters et al. 2018](https://arxiv.org/abs/1802.05365)).
 
 ```python
@@ -91,12 +91,8 @@ def save_pretrained(
     folder = expanded(folder)
     _save_files(bilm, folder / CONFIG_FILE, folder / SAFETENSORS_FILE, dtype)
     if metrics is not None or not (folder / CARD_FILE).exists():
-        text = _CARD.format(
-            directions="bidirectional" if bilm.options.bidirectional else "forward-only",
-            reads="words" if bilm.options.char_cnn is None else "characters",
-            options=bilm.options,
-            num_parameters=sum(parameter.numel() for parameter in bilm.parameters()),
-        )
+        num_parameters = sum(parameter.numel() for parameter in bilm.parameters())
+        text = _CARD.format(options=bilm.options, num_parameters=num_parameters)
         rows = [f"| {name} | {value:g} |\n" for name, value in (metrics or {}).items()]
         table = "\n| measured | value |\n| --- | ---: |\n" if rows else ""
         with atomic_write(folder / CARD_FILE) as card:
@@ -116,7 +112,8 @@ def push_to_hub(
     if needed, and replaces its model card only if `metrics` are given. For the other parameters see
     `huggingface_hub.HfApi.create_repo` and `upload_folder`.
     """
-    api = _huggingface_hub(f"Uploading to {repo_id}").HfApi(token=token)
+    hub = optional_package("huggingface_hub", f"Uploading to {repo_id} on the Hugging Face Hub")
+    api = hub.HfApi(token=token)
     repo_id = api.create_repo(repo_id, private=private, exist_ok=True).repo_id
     keeps_card = metrics is None and api.file_exists(repo_id, CARD_FILE)
     with TemporaryDirectory() as folder:
@@ -227,9 +224,8 @@ def _move(unfinished: Path, folder: Path) -> None:
 
 
 def _downloaded(name: str, revision: Optional[str], token: Optional[str]) -> Path:
-    hub = _huggingface_hub(
-        f"{name} is no folder (relative to {os.getcwd()}), and reading a repository"
-    )
+    purpose = f"{name} is no folder (relative to {os.getcwd()}), and reading the Hugging Face Hub"
+    hub = optional_package("huggingface_hub", purpose)
     patterns = [file for pair in _PAIRS for file in pair] + [VOCABULARY_FILE]
     try:
         return Path(
@@ -242,7 +238,3 @@ def _downloaded(name: str, revision: Optional[str], token: Optional[str]) -> Pat
             f"{name} is neither a folder (relative to {os.getcwd()}) nor a repository that can be "
             f"read from the Hugging Face Hub ({reason})."
         ) from error
-
-
-def _huggingface_hub(purpose: str) -> Any:
-    return optional_package("huggingface_hub", f"{purpose} on the Hugging Face Hub")

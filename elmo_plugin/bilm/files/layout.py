@@ -11,9 +11,8 @@ from typing import Any, Collection, Dict, Iterator, List, Mapping, Tuple, Union
 import torch
 from torch.overrides import TorchFunctionMode
 
-from elmo_plugin.bilm.bilm import Bilm
+from elmo_plugin.bilm.bilm import Bilm, weights_type
 from elmo_plugin.bilm.files.arrays import Shape, read_arrays, write_arrays
-from elmo_plugin.bilm.fingerprint import weights_type
 from elmo_plugin.bilm.options import BilmOptions
 from elmo_plugin.util.errors import ConfigurationError
 

@@ -12,13 +12,13 @@ from typing import Any, Dict, Optional, Set, Tuple, Union
 
 import torch
 
+from elmo_plugin.bilm.bilm import fingerprint
 from elmo_plugin.bilm.files.trained import (
     FINGERPRINT,
     TrainedModel,
     shipped_bilm,
     stored_options_by_prefix,
 )
-from elmo_plugin.bilm.fingerprint import fingerprint
 from elmo_plugin.bilm.stored_options import STORED_OPTIONS, encode_bytes, encode_stored_options
 from elmo_plugin.util.atomic_write import atomic_write
 from elmo_plugin.util.errors import ConfigurationError
@@ -64,7 +64,14 @@ def pack(
             parameters = _with_fewer_words(parameters, vocabulary, num_extra_words)
         parameters, sources = _without_shipped_bilm(parameters)
         if int8:
-            _check_task(model.config, str(archive))
+            # Only a `TaskModel`, known by its settings without AllenNLP, reads matrices in 8 bits.
+            settings = model.config.get("model", {})
+            name = str(settings.get("type"))
+            if not name.startswith("elmo-") or "text_field_embedder" not in settings:
+                raise ConfigurationError(
+                    f"{archive}: only models of the project's tasks can be packed in 8 bits, found "
+                    f"{name}."
+                )
             parameters = quantized(parameters)
         save_atomically(_halved(parameters, str(archive)), packed / "weights.th")
         config = json.dumps(_portable(model.config, sources), indent=2)
@@ -120,16 +127,6 @@ def _without_shipped_bilm(
         kept[f"{prefix}{STORED_OPTIONS}"] = encode_stored_options(stored["options"], "")
         kept[f"{prefix}{FINGERPRINT}"] = encode_bytes(bytes.fromhex(fingerprint(shipped)))
     return kept, sources
-
-
-def _check_task(config: Dict[str, Any], location: str) -> None:
-    """Only a `TaskModel`, known by its settings without AllenNLP, reads matrices in 8 bits."""
-    model = config.get("model", {})
-    name = str(model.get("type"))
-    if not name.startswith("elmo-") or "text_field_embedder" not in model:
-        raise ConfigurationError(
-            f"{location}: only models of the project's tasks can be packed in 8 bits, found {name}."
-        )
 
 
 def _halved(parameters: Dict[str, torch.Tensor], location: str) -> Dict[str, torch.Tensor]:

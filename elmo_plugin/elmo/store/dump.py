@@ -11,8 +11,7 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Set,
 
 import numpy
 
-from elmo_plugin.bilm import Bilm
-from elmo_plugin.bilm.fingerprint import fingerprint, weights_type
+from elmo_plugin.bilm import Bilm, fingerprint, weights_type
 from elmo_plugin.corpora.digested_text import DigestedText
 from elmo_plugin.elmo.store.formats import Dump, format_of
 from elmo_plugin.elmo.store.resumable import ResumableFile

@@ -13,10 +13,10 @@ from allennlp.predictors import Predictor
 
 from elmo_plugin import load_archive
 from elmo_plugin.analysis.layer_weights import layer_weights
+from elmo_plugin.bilm import fingerprint
 from elmo_plugin.bilm.files import trained as module
 from elmo_plugin.bilm.files.pack import _portable, _with_fewer_words, pack
 from elmo_plugin.bilm.files.trained import TrainedModel
-from elmo_plugin.bilm.fingerprint import fingerprint
 from elmo_plugin.environment import DEFAULTS
 from elmo_plugin.tasks.bilm.vocabulary import SoftmaxVocabulary
 from elmo_plugin.util.errors import ConfigurationError
