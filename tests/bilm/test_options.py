@@ -24,42 +24,17 @@ def test_the_fixtures_options_are_read_field_by_field(options_file):
     assert options.source == json.loads(options_file.read_text())
 
 
-def test_filters_may_be_tuples(make_options):
-    source = make_options()
-    expected = BilmOptions.from_dict(source).char_cnn.filters
-    source["char_cnn"]["filters"] = expected
-    assert BilmOptions.from_dict(source).char_cnn.filters == expected
-
-
 def test_what_bilm_tf_leaves_out_has_bilm_tfs_meaning(make_options):
     source = make_options()
-    del source["char_cnn"]["n_highway"]
-    for name in ("cell_clip", "proj_clip"):
-        del source["lstm"][name]
+    source["char_cnn"]["n_highway"] = None
+    source["lstm"]["cell_clip"] = None
+    del source["lstm"]["proj_clip"]
     del source["char_cnn"]["filters"][1:]
     del source["lstm"]["n_layers"]
     options = BilmOptions.from_dict(source)
     assert options.char_cnn.n_highway == 0
     assert (options.lstm.cell_clip, options.lstm.proj_clip) == (None, None)
     assert options.lstm.n_layers == 1
-
-
-@pytest.mark.parametrize(
-    "part, name, values",
-    [("char_cnn", "activation", "relu, tanh"), ("lstm", "use_skip_connections", "true or false")],
-)
-def test_what_bilm_tf_requires_has_no_default(make_options, part, name, values):
-    source = make_options()
-    del source[part][name]
-    with pytest.raises(ConfigurationError, match=f"`{part}.{name}` is missing; .*{values}"):
-        BilmOptions.from_dict(source)
-
-
-def test_null_means_what_it_means_to_bilm_tf(make_options):
-    names = ("n_highway", "cell_clip", "proj_clip")
-    options = BilmOptions.from_dict(make_options(**dict.fromkeys(names)))
-    lstm = options.lstm
-    assert (options.char_cnn.n_highway, lstm.cell_clip, lstm.proj_clip) == (0, None, None)
 
 
 def test_training_settings_beside_are_kept(make_options):
@@ -113,7 +88,10 @@ def test_an_impossible_setting_is_named_with_its_file(tmp_path, make_options, ch
 
 @pytest.mark.parametrize(
     "name",
-    ["char_cnn.filters", "char_cnn.n_characters", "char_cnn.embedding.dim", "lstm.dim", "lstm"],
+    [
+        *("char_cnn.filters", "char_cnn.embedding.dim", "char_cnn.activation"),
+        *("lstm", "lstm.dim", "lstm.use_skip_connections"),
+    ],
 )
 def test_a_missing_setting_is_named(make_options, name):
     source = make_options()

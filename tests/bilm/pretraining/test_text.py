@@ -129,13 +129,6 @@ def test_shuffling_keeps_every_line_and_follows_the_seed(folder, shuffle_lines):
     assert orders[0] != lines
 
 
-def test_a_buffer_mixes_lines_of_different_places(folder):
-    path = write(folder / "a.txt", "\n".join(map(str, range(10_000))))
-    read = [int(line) for line in joined(Text(path, shuffle_lines=1000), Random(0))]
-    near = sum(abs(read[place] - read[place + 1]) < 10 for place in range(9999))
-    assert near < 500
-
-
 def test_memory_does_not_grow_with_the_text(folder):
     path = write(folder / "a.txt", "some words of a sentence\n" * 100_000)
     tracemalloc.start()
