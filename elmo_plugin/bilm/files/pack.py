@@ -49,8 +49,7 @@ def pack(
     with unpacked(archive) as folder, tempfile.TemporaryDirectory() as packed_folder:
         model = TrainedModel.read(folder, str(archive))
         for name in ("config.json", "vocabulary", "meta.json"):
-            is_there = Path.is_dir if name == "vocabulary" else Path.is_file
-            if not is_there(folder / name):
+            if not (folder / name).exists():
                 raise ConfigurationError(
                     f"{archive} holds no trained model: expected {name} in it, which AllenNLP "
                     "writes. Use the model.tar.gz or the folder of a finished training run."
@@ -166,15 +165,11 @@ def _portable(config: Any, sources: Set[str]) -> Any:
 
 def _write_tar(folder: Path, output: Union[str, PathLike]) -> None:
     """Writes an archive whose bytes depend only on the names and the content of the files."""
-    names = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
-
-    def plain(member: tarfile.TarInfo) -> tarfile.TarInfo:
-        member.mtime, member.mode = 0, 0o644
-        member.uid = member.gid = 0
-        member.uname = member.gname = ""
-        return member
-
     with open(output, "wb") as raw, gzip.GzipFile("", "wb", 9, raw, mtime=0) as compressed:
         with tarfile.open(fileobj=compressed, mode="w") as archive:
-            for name in names:
-                archive.add(folder / name, name, filter=plain)
+            for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+                # No owner, no time.
+                member = tarfile.TarInfo(str(path.relative_to(folder)))
+                member.size = path.stat().st_size
+                with open(path, "rb") as file:
+                    archive.addfile(member, file)
