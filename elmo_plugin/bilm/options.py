@@ -33,10 +33,6 @@ def _whole_number(minimum: int = 1, maximum: int = 1_000_000) -> _Kind:
     )
 
 
-def _one_of(*choices: str) -> _Kind:
-    return _Kind(f"one of {', '.join(choices)}", lambda value: value in choices)
-
-
 def _is_filters(value: Any) -> bool:
     return (
         isinstance(value, (list, tuple))
@@ -66,6 +62,7 @@ _NUM_CHARACTERS = _Kind(
     "262 (bilm-tf trains with 261, without padding: write 262, the weights do not change)",
     lambda value: type(value) is int and value == 262,
 )
+_ACTIVATION = _Kind("relu or tanh", lambda value: value in ("relu", "tanh"))
 _BYTE = _Kind("byte", lambda value: value == "byte")
 _FILTERS = _Kind(
     "a list of [width, number] pairs of whole numbers above 0",
@@ -129,7 +126,7 @@ class CharacterCnnOptions:
     #: Ids per word, the begin and end of the word included.
     max_characters_per_token: int = _setting(_whole_number(3, 10_000))
     #: `relu` or `tanh`, applied after the maximum over positions.
-    activation: str = _setting(_one_of("relu", "tanh"))
+    activation: str = _setting(_ACTIVATION)
     #: Number of highway layers, 0 for none.
     n_highway: int = _setting(_whole_number(0, 1_000), default=0)
     #: Characters are UTF-8 bytes, as in every published biLM.

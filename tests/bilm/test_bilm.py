@@ -103,16 +103,6 @@ def test_padding_order_and_company_do_not_change_a_sentence(shared_bilm, sentenc
             assert_layers_equal(other, alone, 2e-6)
 
 
-def test_what_was_read_before_does_not_change_a_sentence(shared_bilm, sentences):
-    with torch.no_grad():
-        before = read(shared_bilm, sentences[:2])
-        read(shared_bilm, sentences)
-        after = read(shared_bilm, sentences[:2])
-        ids = shared_bilm.characters.batch_ids(sentences)
-        assert torch.equal(shared_bilm(ids.int()).layers, shared_bilm(ids).layers)
-    assert all(torch.equal(*pair) for pair in zip(before, after))
-
-
 def test_empty_sentences_alone_give_only_their_marks(shared_bilm, golden):
     output = shared_bilm(torch.zeros(3, 0, 50, dtype=torch.long))
     assert output.layers.shape == (3, 3, 2, 32)

@@ -49,7 +49,7 @@ def test_training_settings_beside_are_kept(make_options):
         (dict(character_unit="letter"), ["byte for `char_cnn.character_unit`, found 'letter'"]),
         (dict(max_characters_per_token=2, filters=[[1, 2]]), ["of at least 3", "found 2"]),
         (dict(max_characters_per_token=0), ["at least 3", "`char_cnn.max_characters_per_token`"]),
-        (dict(activation="gelu"), ["relu, tanh", "`char_cnn.activation`, found 'gelu'"]),
+        (dict(activation="gelu"), ["relu or tanh for `char_cnn.activation`, found 'gelu'"]),
         (dict(filters=[[51, 4]]), ["widths up to `max_characters_per_token` (50)", "(51, 4)"]),
         (dict(filters=[]), ["`char_cnn.filters`, found []"]),
         (dict(filters=[1, 32]), ["[width, number]", "found [1, 32]"]),
@@ -122,13 +122,6 @@ def test_widths_follow_from_what_is_projected(
     assert options.lstm.output_dim == lstm_dim
     assert options.output_dim == output_dim
     assert options.bidirectional is changes.get("bidirectional", True)
-
-
-def test_a_projection_that_is_not_there_has_no_clip(make_options):
-    source = make_options()
-    del source["lstm"]["projection_dim"]
-    assert BilmOptions.from_dict(source).lstm.proj_clip is None
-    assert BilmOptions.from_dict(source).lstm.cell_clip == 1.5
 
 
 def test_a_missing_file_is_named_with_the_setting(tmp_path):

@@ -69,7 +69,7 @@ class SentenceBatches:
     ) -> Iterator[Plan]:
         """
         The batches of a text. `order` shuffles the batches of a pool, which by default begin with
-        the longest sentences. Raises `ConfigurationError` if a process gets no row of a batch.
+        the longest sentences. Every process gets a row of each batch, unless the text is too short.
         """
         for pool in self._pools(sentences):
             pool.sort(key=lambda sentence: sentence[0], reverse=True)
@@ -101,12 +101,6 @@ class SentenceBatches:
             yield pool
 
     def _cut(self, sizes: List[int], world_size: int) -> List[range]:
-        if len(sizes) < world_size:
-            raise ConfigurationError(
-                f"Expected a sentence in every batch for each of {world_size} processes, found "
-                f"{len(sizes)} sentences. Raise `tokens_per_batch`, give more text or train with "
-                "fewer processes."
-            )
         total = sum(sizes)
         num_batches = max(1, round(total / self.tokens_per_batch))
         cuts = [0]
@@ -139,19 +133,14 @@ class StreamBatches:
         """See `SentenceBatches.plans`; `order` is not used."""
         waiting: Plan = []
         for plan in self._windows(iter(sentences)):
-            if len({row.number % world_size for row in plan}) == world_size:
-                if waiting:
-                    yield waiting
-                waiting = plan
-            elif not waiting:
-                raise ConfigurationError(
-                    f"Expected a row for each of {world_size} processes, found {len(plan)} rows. "
-                    "Raise `batch_size`, give more text or train with fewer processes."
-                )
-            else:
+            if waiting and len({row.number % world_size for row in plan}) < world_size:
                 more = {row.number: row.segments for row in plan}
                 rows = (Row(row.number, row.segments + more.get(row.number, [])) for row in waiting)
                 waiting = _sorted(rows)
+            else:
+                if waiting:
+                    yield waiting
+                waiting = plan
         if waiting:
             yield waiting
 
@@ -268,6 +257,12 @@ class TextPass(IterableDataset):
         order = None if self._seed is None else Random(self._seed)
         plan: Plan = []
         for plan in self._batching.plans(self._text.sentences(order), order, self._world_size):
+            if len({row.number % self._world_size for row in plan}) < self._world_size:
+                raise ConfigurationError(
+                    f"Expected a row of every batch for each of {self._world_size} processes, "
+                    f"found {len(plan)} rows. Raise `tokens_per_batch` or `batch_size`, give more "
+                    "text or train with fewer processes."
+                )
             yield plan
         if not plan:
             raise ConfigurationError(

@@ -14,7 +14,6 @@ import torch
 from allennlp.common.checks import ConfigurationError
 from allennlp.modules.elmo import Elmo as AllenNlpElmo
 from allennlp.modules.elmo import batch_to_ids
-from safetensors import safe_open
 
 from elmo_plugin import embed_sentences, save_weights
 from elmo_plugin.bilm import Bilm, BilmOptions, load_bilm
@@ -201,13 +200,6 @@ def test_a_folder_of_options_and_hdf5_is_read(shared_bilm, options_file, tmp_pat
     read = Bilm.from_pretrained(f"~/{tmp_path.name}", warm_up=True)
     assert_same(read, shared_bilm)
     assert read.warm_up
-
-
-def test_tensors_have_the_names_of_published_files(shared_bilm, tmp_path):
-    shared_bilm.save_pretrained(tmp_path, dtype="float16")
-    with safe_open(tmp_path / "model.safetensors", framework="pt") as opened:
-        assert "RNN_0/RNN/MultiRNNCell/Cell0/LSTMCell/W_0" in opened.keys()
-        assert opened.get_tensor("char_embed").dtype == torch.float16
 
 
 def test_token_embeddings_and_forward_only_models_are_written_and_read(make_options, tmp_path):

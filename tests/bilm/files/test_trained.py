@@ -150,11 +150,6 @@ def test_a_part_of_an_archive_is_refused(run, kept):
     refused(run["archive"], "damaged, cut short")
 
 
-def test_words_without_counts_have_none(model, tmp_path):
-    folder, _ = save_run(model, vocabulary(tmp_path, None), tmp_path / "run")
-    assert (TrainedModel.read(folder).words, TrainedModel.read(folder).counts) == (WORDS, None)
-
-
 @pytest.mark.parametrize(
     "change, expected",
     [

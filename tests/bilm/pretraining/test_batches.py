@@ -4,7 +4,8 @@ from random import Random
 import pytest
 from allennlp.common.checks import ConfigurationError
 
-from elmo_plugin.bilm.pretraining.batches import SentenceBatches, StreamBatches
+from elmo_plugin.bilm.pretraining.batches import SentenceBatches, StreamBatches, TextPass
+from elmo_plugin.bilm.pretraining.text import Text
 
 KINDS = {
     "sentences": lambda: SentenceBatches(60),
@@ -70,11 +71,16 @@ def test_the_number_of_processes_does_not_change_batches_of_sentences():
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_too_little_text_for_the_processes_is_refused(kind):
-    with pytest.raises(ConfigurationError, match="3 processes, found 2 "):
-        list(KINDS[kind]().plans(iter(sentences(2)), None, 3))
-    with pytest.raises(ConfigurationError, match="9 processes, found 6 rows"):
-        list(KINDS["streams"]().plans(iter(sentences(100)), None, 9))
+def test_too_little_text_for_the_processes_is_refused(kind, tmp_path):
+    for number, world_size in ((2, 3), (100, 40)):
+        text = tmp_path / f"{number}.txt"
+        text.write_text("\n".join(" ".join(words) for words in sentences(number)))
+        read = TextPass(Text(text), KINDS[kind](), None, process=(0, world_size))
+        if number == 2 or kind == "streams":
+            with pytest.raises(
+                ConfigurationError, match=f"{world_size} processes, found [26] rows"
+            ):
+                list(read.plans())
 
 
 def test_batches_of_sentences_have_about_the_same_number_of_predictions():
