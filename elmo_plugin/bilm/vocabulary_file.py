@@ -119,11 +119,8 @@ def encode_counts(counts: List[Optional[int]]) -> List[str]:
 
 def _lines(folder: Path, namespace: str) -> Optional[List[str]]:
     path = folder / "vocabulary" / f"{namespace}.txt"
-    if not path.is_file():
-        return None
     # Words may contain other line ends than this one.
-    with open(path, encoding="utf-8", newline="\n") as lines:
-        return [line.removesuffix("\n") for line in lines]
+    return [line for _, line in numbered_lines(path, newline="\n")] if path.is_file() else None
 
 
 def _check_choice(size: Optional[int], min_count: int) -> None:

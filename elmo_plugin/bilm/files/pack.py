@@ -23,6 +23,7 @@ from elmo_plugin.bilm.stored_options import STORED_OPTIONS, encode_bytes, encode
 from elmo_plugin.util.atomic_write import atomic_write
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.quantized import SCALES, quantized
+from elmo_plugin.util.text_files import numbered_lines
 from elmo_plugin.util.unpacking import unpacked
 from elmo_plugin.util.weights import save_atomically
 from elmo_plugin.util.word_vectors import NUM_TRAINED
@@ -88,18 +89,16 @@ def _with_fewer_words(
     for path in sorted(vocabulary.glob(f"*{NUM_TRAINED}.txt")):
         words = path.with_name(path.name.replace(NUM_TRAINED, ""))
         num_trained = int(path.read_text(encoding="utf-8"))
-        # Words may contain other line separators, which would be translated.
-        with open(words, encoding="utf-8", newline="\n") as file:
-            lines = file.read().split("\n")[:-1]
+        # Words may contain other line ends than this one.
+        lines = [line for _, line in numbered_lines(words, newline="\n")]
         # The padding has a row and no line.
         num_extra = len(lines) + 1 - num_trained
         for name in [name for name in parameters if name.split(".")[-1] == "extra"]:
             weight = parameters[name.removesuffix("extra") + "weight"]
             if len(weight) == num_trained and len(parameters[name]) == num_extra:
                 parameters[name] = parameters[name][:num_extra_words].clone()
-        kept = lines[: num_trained - 1 + num_extra_words]
-        with open(words, "w", encoding="utf-8", newline="\n") as file:
-            file.writelines(f"{line}\n" for line in kept)
+        kept = "".join(f"{line}\n" for line in lines[: num_trained - 1 + num_extra_words])
+        words.write_text(kept, encoding="utf-8", newline="\n")
     return parameters
 
 
