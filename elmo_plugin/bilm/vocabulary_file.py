@@ -140,7 +140,7 @@ def _add_entry(before: Dict[str, Optional[int]], line: str, location: str) -> No
     number = len(before)
     has_counts = bool(tab) if number == 0 else last_count is not None
     expected, found = "", f"`{word}`"
-    if not word or bool(tab) != has_counts or not (count or "0").isdecimal():
+    if not word or bool(tab) != has_counts or not (count is None or count.isdecimal()):
         expected = "`word<TAB>count` with a whole number" if has_counts else "a word without count"
         found = repr(line[:80])
     elif number < len(SPECIALS) and word != SPECIALS[number]:

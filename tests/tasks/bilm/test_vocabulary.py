@@ -128,6 +128,7 @@ def test_words_of_a_file_that_were_never_counted_are_kept(vocabulary_file):
         (["<S>\t9", "</S>\t9", "<UNK>\t3", "the\t5", "the\t4"], ":5: .* once, found `the` twice"),
         (["<S>\t9", "</S>\t9", "<UNK>\t3", "the\tmany"], r":4: .*`word<TAB>count`.*'the\\tmany'"),
         (["<S>\t9", "</S>\t9", "<UNK>\t3", "the\t-4"], ":4: .*`word<TAB>count`"),
+        (["<S>\t9", "</S>\t9", "<UNK>\t3", "the\t"], ":4: .*`word<TAB>count`"),
         (["<S>\t9", "</S>\t9", "<UNK>\t3", "the"], ":4: .*`word<TAB>count`.*found 'the'"),
         (["<S>", "</S>", "<UNK>", "the\t4"], ":4: .*a word without count, found"),
         (["<S>", "</S>", "<UNK>", "", "the"], ":4: expected a word without count, found ''"),
