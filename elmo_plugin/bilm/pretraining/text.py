@@ -90,7 +90,13 @@ def find_shards(data_path: TextPath) -> List[_Path]:
             shards[name] = replace(path, path=name) if isinstance(path, DecodedPath) else name
     if not shards:
         raise ConfigurationError("Expected at least one file of text, found an empty list.")
-    return [shards[name] for name in sorted(shards)]
+    # A file is read once, even if its compressed copy or a link to it matches too.
+    twins = {name + ".gz" for name in shards}
+    distinct = {
+        name if "://" in name else os.path.realpath(name): name
+        for name in sorted(shards.keys() - twins, reverse=True)
+    }
+    return [shards[name] for name in sorted(distinct.values())]
 
 
 def _parts(data_path: TextPath) -> Sequence[_Path]:
