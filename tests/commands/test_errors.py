@@ -121,7 +121,7 @@ MISTAKES = [
     ("embed texts NEW.PARQUET --all --use-sentence-keys", "in Parquet the words are a column"),
     ("vocabulary text.txt new --size 3", "`size` of at least 4, found 3"),
     ("vocabulary text.txt new --min-count 0", "`min_count` of at least 1, found 0"),
-    ("vocabulary text.txt new --min-count 9", "`min_count` of at most 3"),
+    ("vocabulary text.txt new --min-count 9", "with counts of at least `min_count` (9)"),
     ("neighbours build text.txt new --words x", "occurrences of x, found none"),
     ("neighbours build text.txt new --layers 3", "found 3"),
     ("study study -s new --gpus 1", "--gpus is for the tasks of --ray"),
