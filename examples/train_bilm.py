@@ -15,9 +15,8 @@ import torch
 from elmo_plugin import BilmOptions
 from elmo_plugin.bilm.files.folders import check_export_folder, save_bilm
 from elmo_plugin.bilm.files.softmax import SoftmaxWeights
-from elmo_plugin.bilm.pretraining.batches import SentenceBatches
+from elmo_plugin.bilm.pretraining.batches import BatchBuilder, SentenceBatches, TextPass
 from elmo_plugin.bilm.pretraining.language_model import LanguageModel
-from elmo_plugin.bilm.pretraining.passes import BatchBuilder, TextPass
 from elmo_plugin.bilm.pretraining.text import Text
 from elmo_plugin.bilm.vocabulary_file import count_and_choose
 
@@ -61,8 +60,8 @@ def main() -> None:
     text = Text(args.text, max_tokens=500)
     optimizer = torch.optim.Adam(model.parameters(), lr=args.lr)
     for epoch in range(args.epochs):
-        batches = TextPass(text, SentenceBatches(args.tokens_per_batch), builder, seed=f"0:{epoch}")
-        for batch in batches:
+        batching = SentenceBatches(args.tokens_per_batch)
+        for batch in TextPass(text, batching, builder, seed=f"0:{epoch}").batches():
             batch = {
                 name: value.to(args.device) if isinstance(value, torch.Tensor) else value
                 for name, value in batch.items()

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from elmo_plugin import BilmOptions
-from elmo_plugin.bilm import CharacterMap
+from elmo_plugin.bilm.characters import map_of
 from elmo_plugin.util import bfloat16
 from tests.benchmark_scripts import MEASURING, make_row, modules
 
@@ -149,7 +149,7 @@ def test_score_has_a_row(monkeypatch, run):
 
 def test_the_needed_arithmetic_is_that_of_the_published_size(monkeypatch):
     options = BilmOptions.from_dict(modules["bilms"].options_of("full"))
-    bilm = SimpleNamespace(options=options, characters=CharacterMap.from_options(options))
+    bilm = SimpleNamespace(options=options, characters=map_of(options))
     monkeypatch.setattr(embed, "product_rate", lambda dtype, device: 1.0)
     monkeypatch.setattr(embed, "read_bandwidth", lambda device: math.inf)
     sentence = [f"word{number}" for number in range(48)]

@@ -35,9 +35,8 @@ SUB_ROOMS: Dict[str, Tuple[Tuple[str, ...], ...]] = {
     ),
     "bilm": (
         ("bilm.pretraining", "bilm.files", "bilm.unit_layers", "bilm.character_indexer"),
-        ("bilm", "bilm.fingerprint"),
-        ("bilm.options",),
-        ("bilm.settings_reader",),
+        ("bilm",),
+        ("bilm.options", "bilm.stored_options"),
         ("bilm.vocabulary_file",),
         ("bilm.pretraining.text",),
     ),

@@ -10,8 +10,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
 import numpy
 import torch
 
-from elmo_plugin.bilm import Bilm
-from elmo_plugin.bilm.fingerprint import fingerprint, weights_type
+from elmo_plugin.bilm import Bilm, fingerprint, weights_type
 from elmo_plugin.bilm.pretraining.text import find_shards
 from elmo_plugin.corpora.sentence_per_line import DigestedText
 from elmo_plugin.elmo.embed import embed_sentences

@@ -7,8 +7,7 @@ from typing import Collection, Iterable, Iterator, List, Protocol, Sequence, Tup
 import numpy
 import torch
 
-from elmo_plugin.bilm import Bilm, BilmOptions
-from elmo_plugin.bilm.fingerprint import fingerprint
+from elmo_plugin.bilm import Bilm, BilmOptions, fingerprint
 from elmo_plugin.elmo.cove import embed_with_cove
 from elmo_plugin.elmo.embed import embed_sentences
 from elmo_plugin.modules.cove_files import CoveEncoder

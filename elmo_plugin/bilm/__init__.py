@@ -1,6 +1,6 @@
 """The bidirectional language model."""
 
-from elmo_plugin.bilm.bilm import Bilm, BilmOutput
+from elmo_plugin.bilm.bilm import Bilm, BilmOutput, fingerprint, weights_type
 from elmo_plugin.bilm.characters import CharacterMap
 from elmo_plugin.bilm.files import folders
 from elmo_plugin.bilm.files.layout import save_weights
@@ -12,10 +12,12 @@ __all__ = [
     "BilmOptions",
     "BilmOutput",
     "CharacterMap",
+    "fingerprint",
     "load_bilm",
     "load_weights",
     "read_options",
     "save_weights",
+    "weights_type",
 ]
 
 # Files import the model and never the reverse, so its methods for files are added here.

@@ -1,3 +1,4 @@
+import hashlib
 from typing import Any, Callable, ClassVar, Dict, NamedTuple, Optional, Sequence, Tuple
 
 import torch
@@ -5,9 +6,9 @@ from torch.nn.functional import pad
 
 from elmo_plugin.bilm.bidirectional_lstm import BidirectionalLstm, BilstmState
 from elmo_plugin.bilm.characters import map_of
-from elmo_plugin.bilm.options import (
+from elmo_plugin.bilm.options import BilmOptions
+from elmo_plugin.bilm.stored_options import (
     STORED_OPTIONS,
-    BilmOptions,
     decode_stored_options,
     encode_stored_options,
 )
@@ -240,6 +241,26 @@ class Bilm(torch.nn.Module):
             lambda part: pad(part[:batch_size], (0, 0, 0, max(0, batch_size - len(part)))),
             self._state,
         )
+
+
+def fingerprint(bilm: Bilm) -> str:
+    """A hash of a biLM's options and weights, and of their types: 32 hexadecimal digits."""
+    digest = hashlib.blake2b(f"{bilm.options!r}".encode(), digest_size=16)
+    # `repr` does not contain the words of token embeddings.
+    digest.update(" ".join(bilm.options.words or ()).encode())
+    for name, value in sorted(bilm.state_dict().items()):
+        # This buffer also contains the name of the options file.
+        if name != STORED_OPTIONS:
+            digest.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
+            digest.update(value.detach().cpu().flatten().view(torch.uint8).numpy())
+    return digest.hexdigest()
+
+
+def weights_type(bilm: Bilm) -> str:
+    """The type of the weights: `float32`, `bfloat16` or `int8`, see `load_bilm`."""
+    if any(isinstance(module, Int8Linear) for module in bilm.modules()):
+        return "int8"
+    return str(next(bilm.parameters()).dtype).replace("torch.", "")
 
 
 def _map_state(function: Callable[..., torch.Tensor], *states: BilstmState) -> BilstmState:

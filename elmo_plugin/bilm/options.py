@@ -1,57 +1,139 @@
 """The shape of a biLM, read from bilm-tf's `options.json`."""
 
 import json
-from dataclasses import asdict, dataclass, field, is_dataclass, replace
+import math
+import os
+from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass, replace
 from os import PathLike
-from typing import Any, Dict, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, NamedTuple, Optional, Sequence, Tuple, Type, TypeVar, Union
 
-import torch
-
-from elmo_plugin.bilm.settings_reader import (
-    BOOLEAN,
-    BOUND,
-    FILTERS,
-    WORDS,
-    one_of,
-    read_part,
-    read_setting,
-    setting,
-    whole_number,
-)
-from elmo_plugin.bilm.vocabulary_file import words_beside
+from elmo_plugin.bilm.vocabulary_file import SPECIALS, VOCABULARY_FILE, read_vocabulary
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.files import local_path
 
 OPTIONS_FILE = "options.json"
-#: The name of the buffer in which a `Bilm` stores its options and the name of their file.
-STORED_OPTIONS = "options_json"
 
-# Larger values are mistakes, see `whole_number`.
-_MAX_LAYERS, _MAX_CHARACTERS = 1_000, 10_000
+Part = TypeVar("Part")
 
 
-@dataclass(frozen=True)
+class _Kind(NamedTuple):
+    """The values that a setting may have: described in messages, tested, and converted."""
+
+    description: str
+    accepts: Callable[[Any], bool]
+    convert: Callable[[Any], Any] = lambda value: value
+
+
+def _whole_number(minimum: int = 1, maximum: int = 1_000_000) -> _Kind:
+    """A whole number within bounds. A larger one is a mistake that could use up all RAM."""
+    return _Kind(
+        f"a whole number of at least {minimum} and at most {maximum:,}",
+        # Not `isinstance`, by which true is an `int`.
+        lambda value: type(value) is int and minimum <= value <= maximum,
+    )
+
+
+def _is_filters(value: Any) -> bool:
+    return (
+        isinstance(value, (list, tuple))
+        and len(value) > 0
+        and all(isinstance(pair, (list, tuple)) and len(pair) == 2 for pair in value)
+        and all(_whole_number().accepts(number) for pair in value for number in pair)
+    )
+
+
+def _is_vocabulary(value: Any) -> bool:
+    return (
+        isinstance(value, list)
+        and tuple(value[: len(SPECIALS)]) == SPECIALS
+        and all(isinstance(word, str) for word in value)
+        and len(set(value)) == len(value)
+    )
+
+
+_BOOLEAN = _Kind("true or false", lambda value: isinstance(value, bool))
+# 0 stands for no bound.
+_BOUND = _Kind(
+    "a number not below 0",
+    lambda value: type(value) in (int, float) and 0 <= value < math.inf,
+    lambda value: value or None,
+)
+_NUM_CHARACTERS = _Kind(
+    "262 (bilm-tf trains with 261, without padding: write 262, the weights do not change)",
+    lambda value: type(value) is int and value == 262,
+)
+_ACTIVATION = _Kind("relu or tanh", lambda value: value in ("relu", "tanh"))
+_BYTE = _Kind("byte", lambda value: value == "byte")
+_FILTERS = _Kind(
+    "a list of [width, number] pairs of whole numbers above 0",
+    _is_filters,
+    lambda value: tuple((width, number) for width, number in value),
+)
+_WORDS = _Kind(
+    f"a list of different words that begins with {', '.join(SPECIALS)}", _is_vocabulary, tuple
+)
+
+
+def _setting(kind: _Kind, default: Any = MISSING, name: str = "") -> Any:
+    """A field of a dataclass. `name` is its name in the JSON, if it is another one."""
+    return field(default=default, metadata={"kind": kind, "name": name})
+
+
+def _read_part(part: Type[Part], source: Any, name: str, location: str) -> Part:
+    """Reads a dataclass of `_setting` fields from the JSON below `name`."""
+    values = {
+        each.name: _read(
+            source,
+            f"{name}.{each.metadata['name'] or each.name}",
+            location,
+            each.metadata["kind"],
+            each.default,
+        )
+        for each in fields(part)  # type: ignore[arg-type]
+    }
+    return part(**values)
+
+
+def _read(source: Any, name: str, location: str, kind: _Kind, default: Any = MISSING) -> Any:
+    """The value of a dotted name, or `default` if missing or null. Errors begin with `location`."""
+    value = source
+    for part in name.split("."):
+        value = value.get(part, MISSING) if isinstance(value, dict) else MISSING
+    if default is not MISSING and (value is MISSING or value is None):
+        return default
+    if value is MISSING:
+        raise ConfigurationError(
+            f"{location}: `{name}` is missing; expected {kind.description}, as in the options.json "
+            "of bilm-tf with which the biLM was trained."
+        )
+    if not kind.accepts(value):
+        raise ConfigurationError(
+            f"{location}: expected {kind.description} for `{name}`, found {value!r:.80}."
+        )
+    return kind.convert(value)
+
+
+@dataclass(frozen=True, kw_only=True)
 class CharacterCnnOptions:
     """The character encoder of a biLM: the `char_cnn` part of an options file."""
 
     #: Width of each convolution and its number of filters, `((1, 32), (2, 32), …)`.
-    filters: Tuple[Tuple[int, int], ...] = setting(FILTERS)
+    filters: Tuple[Tuple[int, int], ...] = _setting(_FILTERS)
     #: Width of a character embedding.
-    embedding_dim: int = setting(whole_number(), name="embedding.dim")
-    #: Number of character ids: 262 for bytes. At least padding (id 0), 5 specials, the unknown and
-    #: one character.
-    n_characters: int = setting(whole_number(8, 10**7))
+    embedding_dim: int = _setting(_whole_number(), name="embedding.dim")
+    #: Number of character ids: 256 bytes, 5 specials and padding (id 0).
+    n_characters: int = _setting(_NUM_CHARACTERS)
     #: Ids per word, the begin and end of the word included.
-    max_characters_per_token: int = setting(whole_number(3, _MAX_CHARACTERS))
+    max_characters_per_token: int = _setting(_whole_number(3, 10_000))
     #: `relu` or `tanh`, applied after the maximum over positions.
-    activation: str = setting(one_of("relu", "tanh"))
+    activation: str = _setting(_ACTIVATION)
     #: Number of highway layers, 0 for none.
-    n_highway: int = setting(whole_number(0, _MAX_LAYERS), default=0)
-    #: `byte`: characters are UTF-8 bytes, as in every published biLM; or `code_point`.
-    character_unit: str = setting(one_of("byte", "code_point"), default="byte")
+    n_highway: int = _setting(_whole_number(0, 1_000), default=0)
+    #: Characters are UTF-8 bytes, as in every published biLM.
+    character_unit: str = _setting(_BYTE, default="byte")
     #: Whether the features of a word are projected to the width of an LSTM layer's output. If
     #: false, they are used as the token layer, as in Kim et al. (2016).
-    projection: bool = setting(BOOLEAN, default=True)
+    projection: bool = _setting(_BOOLEAN, default=True)
 
     @property
     def num_filters(self) -> int:
@@ -59,23 +141,23 @@ class CharacterCnnOptions:
         return sum(number for _, number in self.filters)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class LstmOptions:
     """The recurrent layers of a biLM: the `lstm` part of an options file."""
 
     #: Width of the cell state, per direction.
-    dim: int = setting(whole_number())
+    dim: int = _setting(_whole_number())
     #: Width to which the hidden state is projected, per direction; `None` (or absent from the file)
     #: for no projection.
-    projection_dim: Optional[int] = setting(whole_number(), default=None)
+    projection_dim: Optional[int] = _setting(_whole_number(), default=None)
     #: Number of recurrent layers; the token layer does not count.
-    n_layers: int = setting(whole_number(maximum=_MAX_LAYERS), default=1)
+    n_layers: int = _setting(_whole_number(maximum=1_000), default=1)
     #: Bounds on the cell state and on the projection; `None` (or 0 in the file) for no bound.
     #: `proj_clip` is `None` without a projection.
-    cell_clip: Optional[float] = setting(BOUND, default=None)
-    proj_clip: Optional[float] = setting(BOUND, default=None)
+    cell_clip: Optional[float] = _setting(_BOUND, default=None)
+    proj_clip: Optional[float] = _setting(_BOUND, default=None)
     #: Whether layers above the first add their input to their output.
-    use_skip_connections: bool = setting(BOOLEAN)
+    use_skip_connections: bool = _setting(_BOOLEAN)
 
     @property
     def output_dim(self) -> int:
@@ -124,19 +206,20 @@ class BilmOptions:
         try:
             with open(local_path(options_file), encoding="utf-8") as opened:
                 source = json.load(opened)
-        except (FileNotFoundError, IsADirectoryError) as error:
-            found = "is a folder" if isinstance(error, IsADirectoryError) else "does not exist"
+        except FileNotFoundError:
             raise ConfigurationError(
-                f"biLM options file {options_file} {found}. Set `options_file` (or ELMO_OPTIONS) "
-                "to the options.json of the biLM."
+                f"biLM options file {options_file} does not exist. Set `options_file` (or "
+                "ELMO_OPTIONS) to the options.json of the biLM."
             ) from None
-        except (ValueError, RecursionError) as error:
+        except (IsADirectoryError, ValueError, RecursionError) as error:
             raise ConfigurationError(
                 f"biLM options file {options_file} is not JSON: {error}"
             ) from error
         options = cls.from_dict(source, str(options_file))
         if options.char_cnn is None and options.words is None:
-            return options.with_words(words_beside(options_file), str(options_file))
+            file = os.path.join(os.path.dirname(options_file), VOCABULARY_FILE)
+            words = [word for word, _ in read_vocabulary(file)]
+            return options.with_words(words, str(options_file))
         return options
 
     @classmethod
@@ -144,23 +227,28 @@ class BilmOptions:
         """Reads the content of an options file. Its `ConfigurationError` begins with `location`."""
         cnn, words = None, None
         if isinstance(source, dict) and source.get("char_cnn") is not None:
-            cnn = read_part(CharacterCnnOptions, source, "char_cnn", location)
-            _check_characters(cnn, location)
+            cnn = _read_part(CharacterCnnOptions, source, "char_cnn", location)
+            longest = cnn.max_characters_per_token
+            if max(width for width, _ in cnn.filters) > longest:
+                raise ConfigurationError(
+                    f"{location}: expected `char_cnn.filters` with widths up to "
+                    f"`max_characters_per_token` ({longest}), found {list(cnn.filters)}."
+                )
         else:
-            words = read_setting(source, "vocabulary", location, WORDS, None)
-        lstm = read_part(LstmOptions, source, "lstm", location)
+            words = _read(source, "vocabulary", location, _WORDS, None)
+        lstm = _read_part(LstmOptions, source, "lstm", location)
         if lstm.projection_dim is None:
             lstm = replace(lstm, proj_clip=None)
         if words is not None:
-            expected = read_setting(
-                source, "n_tokens_vocab", location, whole_number(1, 10**9), len(words)
+            expected = _read(
+                source, "n_tokens_vocab", location, _whole_number(1, 10**9), len(words)
             )
             if len(words) != expected:
                 raise ConfigurationError(
                     f"{location}: expected {expected} words, which is `n_tokens_vocab`, found "
                     f"{len(words)}. Use the vocabulary with which the biLM was trained."
                 )
-        bidirectional = read_setting(source, "bidirectional", location, BOOLEAN, True)
+        bidirectional = _read(source, "bidirectional", location, _BOOLEAN, True)
         return cls(cnn, lstm, source, bidirectional, words)
 
     def with_words(self, words: Sequence[str], location: str = "biLM options") -> "BilmOptions":
@@ -201,53 +289,3 @@ class BilmOptions:
                 f"an LSTM layer's output ({expected}), found {found}. Without "
                 f"`char_cnn.projection`, `char_cnn.filters` must add up to {expected}."
             )
-
-
-def _check_characters(cnn: CharacterCnnOptions, location: str) -> None:
-    """Raises `ConfigurationError` if the settings of characters do not fit each other."""
-    found, longest = cnn.n_characters, cnn.max_characters_per_token
-    problem = ""
-    if max(width for width, _ in cnn.filters) > longest:
-        problem = (
-            f"`char_cnn.filters` with widths up to `max_characters_per_token` ({longest}), found "
-            f"{list(cnn.filters)}."
-        )
-    if cnn.character_unit == "byte" and found != 262:
-        problem = (
-            f"`char_cnn.n_characters` 262, found {found}: 256 bytes, 5 specials and padding. "
-            "bilm-tf trains with 261, without padding; write 262, the weights do not change."
-        )
-    if problem:
-        raise ConfigurationError(f"{location}: expected {problem}")
-
-
-def encode_stored_options(options: Dict[str, Any], options_file: str) -> torch.Tensor:
-    """Encodes the content and the name of an options file as JSON, see `encode_bytes`."""
-    text = json.dumps({"options_file": options_file, "options": options}, sort_keys=True)
-    return encode_bytes(text.encode())
-
-
-def decode_stored_options(stored: torch.Tensor) -> Dict[str, Any]:
-    """Returns `options` and `options_file`. Raises `ConfigurationError` for other numbers."""
-    try:
-        content = json.loads(decode_bytes(stored))
-    except ValueError as error:
-        raise ConfigurationError(
-            f"Expected the options of a biLM as JSON in the parameter {STORED_OPTIONS}, found "
-            "other numbers. Leave them as they are when you change the weights of a model."
-        ) from error
-    # Defaults of the versions that wrote archives without these two.
-    content["options"]["lstm"].setdefault("use_skip_connections", False)
-    if content["options"].get("char_cnn"):
-        content["options"]["char_cnn"].setdefault("activation", "tanh")
-    return content
-
-
-def encode_bytes(content: bytes) -> torch.Tensor:
-    """Bytes as floats, which stay the same when users convert or average whole state dicts."""
-    return torch.frombuffer(bytearray(content), dtype=torch.uint8).float()
-
-
-def decode_bytes(values: torch.Tensor) -> bytes:
-    """Reverts `encode_bytes`, whatever the type is now; older archives have uint8."""
-    return bytes(values.cpu().float().round().to(torch.uint8).numpy())

@@ -4,7 +4,7 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import torch
 
-from elmo_plugin.bilm.characters import CharacterMap
+from elmo_plugin.bilm.characters import PADDING_ID, CharacterMap
 from elmo_plugin.bilm.options import BilmOptions
 from elmo_plugin.modules import tuning
 from elmo_plugin.modules.character_convolution import can_look_up, character_maxima
@@ -40,7 +40,6 @@ class CharacterEncoder(_TokenLayer):
         cnn = options.char_cnn
         assert cnn is not None
         self.output_dim = options.token_dim
-        self._padding_id = CharacterMap.from_options(options).padding_id
         self._max_characters = cnn.max_characters_per_token
         self._activation = torch.relu if cnn.activation == "relu" else torch.tanh
         self._widths = [width for width, _ in cnn.filters]
@@ -69,7 +68,7 @@ class CharacterEncoder(_TokenLayer):
 
     def forward(self, character_ids: torch.Tensor) -> torch.Tensor:
         """From shape `(num_words, max_characters_per_token)` to `(num_words, output_dim)`."""
-        num_characters = (character_ids != self._padding_id).sum(dim=1)
+        num_characters = (character_ids != PADDING_ID).sum(dim=1)
         weight = self.embedding.weight
         device = character_ids.device.type
         is_trained = torch.is_grad_enabled() and weight.requires_grad

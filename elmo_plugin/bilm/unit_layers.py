@@ -8,7 +8,7 @@ import torch
 
 from elmo_plugin.bilm.bilm import Bilm
 from elmo_plugin.bilm.files.softmax import SoftmaxWeights
-from elmo_plugin.bilm.options import STORED_OPTIONS
+from elmo_plugin.bilm.stored_options import STORED_OPTIONS
 from elmo_plugin.util.errors import ConfigurationError
 
 _BATCH_SIZE = 32
@@ -67,12 +67,10 @@ def layer_magnitudes(bilm: Bilm, sentences: Sequence[Sequence[str]]) -> Magnitud
         layers = output.layers[:, output.mask].double()
         squares += layers.square().mean(dim=-1).sum(dim=-1)
         num_words += layers.size(1)
-    if not num_words:
-        raise ConfigurationError("Expected words to measure the layers on, found none.")
     means = (squares / num_words).tolist()
     token, recurrent = means[0], sum(means[1:]) / (len(means) - 1)
     if not (token > 0.0 and recurrent > 0.0):
-        raise ConfigurationError("Expected layers that are not zero, found zeros.")
+        raise ConfigurationError("Expected words whose layers are not zero, found none.")
     return Magnitudes(token**0.5, recurrent**0.5)
 
 

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Callable, Dict, List, Optional, Sequence, Tuple, Union
 
 from elmo_plugin.bilm.pretraining.text import TextPath, find_shards
-from elmo_plugin.corpora.sentence_per_line import WordCounts, count_words
+from elmo_plugin.corpora.sentence_per_line import count_words
 from elmo_plugin.util.atomic_write import atomic_write
-from elmo_plugin.util.errors import ConfigurationError, check_least
-from elmo_plugin.util.text_files import find_file, numbered_lines
+from elmo_plugin.util.errors import ConfigurationError, check_least, unexpected
+from elmo_plugin.util.text_files import numbered_lines
 
 VOCABULARY_FILE = "vocabulary.txt"
 
@@ -28,36 +28,27 @@ Entry = Tuple[str, Optional[int]]
 
 def count_and_choose(
     text: TextPath,
-    size: Optional[int],
-    min_count: int,
+    size: Optional[int] = None,
+    min_count: int = 1,
     on_progress: Callable[[int], object] = lambda num_lines: None,
 ) -> List[Entry]:
     """
-    Counts the words of a text and chooses those to predict, see `Text` and `choose_words`. Raises
-    `ConfigurationError` if there is no such text or no word in it.
-    """
-    _check_choice(size, min_count)
-    shards = find_shards(text)
-    counts = count_words(shards, on_progress)
-    if not counts.words:
-        raise ConfigurationError(f"Expected words, found none in {', '.join(map(str, shards))}.")
-    return choose_words(counts, size, min_count)
-
-
-def choose_words(counts: WordCounts, size: Optional[int] = None, min_count: int = 1) -> List[Entry]:
-    """
-    The words to predict: `<S>`, `</S>`, `<UNK>`, then the others by descending count, and in
-    alphabetical order if the counts are equal.
+    Counts the words of a text, see `Text`, and chooses those to predict: `<S>`, `</S>`, `<UNK>`,
+    then the others by descending count, and in alphabetical order if the counts are equal. Raises
+    `ConfigurationError` if there is no such text or no word in it to predict.
 
     Words that occur less than `min_count` times are left out, and words beyond `size`, which
     includes the first three. `<UNK>` has the sum of their counts, `<S>` and `</S>` count sentences.
     """
-    given = Counter({BEGIN_SENTENCE: counts.num_sentences, END_SENTENCE: counts.num_sentences})
+    # Before the text is read, which may take hours.
+    _check_choice(size, min_count)
+    shards = find_shards(text)
+    counts, num_sentences = count_words(shards, on_progress)
     # The text itself may contain these words.
-    given.update({word: counts.words[word] for word in SPECIALS})
-    words = [item for item in counts.words.items() if item[0] not in SPECIALS]
-    words.sort(key=lambda item: (-item[1], item[0]))
-    return _chosen([*((word, given[word]) for word in SPECIALS), *words], size, min_count)
+    given = Counter({word: counts.pop(word, 0) for word in SPECIALS})
+    given.update({BEGIN_SENTENCE: num_sentences, END_SENTENCE: num_sentences})
+    words = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return _chosen([*given.items(), *words], size, min_count, ", ".join(map(str, shards)))
 
 
 def check_specials(words: Sequence[str], location: str) -> None:
@@ -84,46 +75,25 @@ def read_vocabulary(
 ) -> List[Entry]:
     """
     Reads a file of `write_vocabulary` or of bilm-tf (words without counts), plain or gzip. `size`
-    and `min_count` leave out words at its end, as in `choose_words`. Raises `ConfigurationError` if
-    the file does not exist, lacks words or counts, or has a word twice or out of order.
+    and `min_count` leave out words at its end, as in `count_and_choose`. Raises
+    `ConfigurationError` if the file does not exist, lacks words or counts, or has a word twice or
+    out of order.
     """
+    _check_choice(size, min_count)
     entries: Dict[str, Optional[int]] = {}
     try:
         for number, line in numbered_lines(path, newline="\n"):
             # bilm-tf leaves this line out too.
-            if line.strip() == "!!!MAXTERMID":
-                continue
-            word, tab, count = line.rpartition("\t")
-            word = word if tab else line.strip()
-            problem = _problem(word, count if tab else None, entries)
-            if problem is not None:
-                raise ConfigurationError(f"{path}:{number}: {problem}")
-            entries[word] = int(count) if tab else None
+            if line.strip() != "!!!MAXTERMID":
+                _add_entry(entries, line, f"{path}:{number}")
     except FileNotFoundError:
         raise ConfigurationError(
-            f"Vocabulary file {path} does not exist. Write one with `elmo vocabulary`."
+            f"{path} does not exist: expected the words of a softmax or, if the options of the "
+            "biLM have no `char_cnn`, of its token embeddings. `elmo vocabulary` writes them."
         ) from None
     except ValueError as error:
         raise ConfigurationError(str(error)) from error
-    if len(entries) <= len(SPECIALS):
-        raise ConfigurationError(
-            f"{path}: expected {', '.join(SPECIALS)} and the words to predict, one per line, "
-            f"found {len(entries)} lines."
-        )
     return _chosen(list(entries.items()), size, min_count, str(path))
-
-
-def words_beside(options_file: Union[str, os.PathLike]) -> List[str]:
-    """Reads the `vocabulary.txt` beside an options file, or raises `ConfigurationError`."""
-    path = os.path.join(os.path.dirname(options_file), VOCABULARY_FILE)
-    try:
-        find_file(path)
-    except FileNotFoundError:
-        raise ConfigurationError(
-            f"{options_file} has no `char_cnn`, so the biLM has token embeddings: expected their "
-            f"words, one per line in the order of the rows, in {path}, which does not exist."
-        ) from None
-    return [word for word, _ in read_vocabulary(path)]
 
 
 def read_predicted_words(folder: Path) -> Tuple[Optional[List[str]], Optional[List[int]]]:
@@ -149,11 +119,8 @@ def encode_counts(counts: List[Optional[int]]) -> List[str]:
 
 def _lines(folder: Path, namespace: str) -> Optional[List[str]]:
     path = folder / "vocabulary" / f"{namespace}.txt"
-    if not path.is_file():
-        return None
     # Words may contain other line ends than this one.
-    with open(path, encoding="utf-8", newline="\n") as lines:
-        return [line.removesuffix("\n") for line in lines]
+    return [line for _, line in numbered_lines(path, newline="\n")] if path.is_file() else None
 
 
 def _check_choice(size: Optional[int], min_count: int) -> None:
@@ -165,54 +132,45 @@ def _check_choice(size: Optional[int], min_count: int) -> None:
     check_least(1, min_count=min_count)
 
 
-def _problem(word: str, count: Optional[str], before: Dict[str, Optional[int]]) -> Optional[str]:
-    """Why a line cannot follow those before it; `None` if it can."""
+def _add_entry(before: Dict[str, Optional[int]], line: str, location: str) -> None:
+    """Adds a line to those before it. Raises `ValueError` if it cannot follow them."""
+    last, last_count = next(reversed(before.items()), ("", None))
+    word, tab, text = line.rpartition("\t")
+    word, count = (word, text.strip()) if tab else (line.strip(), None)
     number = len(before)
-    if count is not None and not count.strip().isdecimal():
-        line = f"{word}\t{count}"
-        return f"expected `word<TAB>count` with a whole number, found {line[:80]!r}."
-    if not word:
-        return "expected a word, found none."
-    if number < len(SPECIALS) and word != SPECIALS[number]:
-        return (
-            f"expected `{SPECIALS[number]}`, found `{word}`. A vocabulary begins with "
-            f"{', '.join(SPECIALS)}; write one with `elmo vocabulary`."
-        )
-    last, last_count = next(reversed(before.items()), (word, count))
-    if (count is None) != (last_count is None):
-        found = "none" if count is None else count
-        return f"expected a count after every word or after none, found {found} after `{word}`."
-    if number > len(SPECIALS) and int(count or 0) > int(last_count or 0):
-        return (
-            f"expected words in descending order of their counts, found `{word}` ({count}) after "
-            f"`{last}` ({last_count}). Sampled softmax would draw the wrong words; sort the file, "
-            "or write it with `elmo vocabulary`."
-        )
-    return f"`{word}` occurs twice. Remove one of them." if word in before else None
+    has_counts = bool(tab) if number == 0 else last_count is not None
+    expected, found = "", f"`{word}`"
+    if not word or bool(tab) != has_counts or not (count is None or count.isdecimal()):
+        expected = "`word<TAB>count` with a whole number" if has_counts else "a word without count"
+        found = repr(line[:80])
+    elif number < len(SPECIALS) and word != SPECIALS[number]:
+        expected = f"`{SPECIALS[number]}`"
+    elif word in before:
+        expected, found = "every word once", f"`{word}` twice"
+    elif number > len(SPECIALS) and int(count or 0) > int(last_count or 0):
+        # Sampled softmax would draw the wrong words.
+        expected = "words in descending order of their counts"
+        found = f"`{word}` ({count}) after `{last}` ({last_count})"
+    if expected:
+        advice = f"A vocabulary begins with {', '.join(SPECIALS)}; `elmo vocabulary` writes one."
+        raise unexpected(location, expected, found, advice)
+    before[word] = None if count is None else int(count)
 
 
 def _chosen(
-    entries: List[Entry], size: Optional[int], min_count: int, file: str = ""
+    entries: List[Entry], size: Optional[int], min_count: int, location: str
 ) -> List[Entry]:
     """Leaves out words, and adds their counts to the count of `<UNK>`."""
-    _check_choice(size, min_count)
-    words = entries[len(SPECIALS) : size]
-    highest = entries[len(SPECIALS)][1] if words else min_count
-    if highest is None:
-        if min_count > 1:
-            raise ConfigurationError(
-                f"{file} holds no counts, so `min_count` {min_count} cannot be applied. Leave "
-                "it out, or write the file again with `elmo vocabulary`."
-            )
-        return entries[:size]
     # A file may also have words with a count of 0, added by hand; these stay by default.
     least = min_count if min_count > 1 else 0
-    if least > highest:
+    words = [entry for entry in entries[len(SPECIALS) : size] if (entry[1] or 0) >= least]
+    if not words:
         raise ConfigurationError(
-            f"Expected `min_count` of at most {highest}, the count of the most frequent word, "
-            f"found {min_count}."
+            f"{location}: expected words besides {', '.join(SPECIALS)} with counts of at least "
+            f"`min_count` ({min_count}), found none."
         )
-    words = [entry for entry in words if (entry[1] or 0) >= least]
-    *boundaries, unknown = entries[: len(SPECIALS)]
-    left_out = entries[len(SPECIALS) + len(words) :]
-    return [*boundaries, (UNKNOWN, sum(count or 0 for _, count in [unknown, *left_out])), *words]
+    *boundaries, (unknown, count) = entries[: len(SPECIALS)]
+    if count is not None:
+        left_out = entries[len(SPECIALS) + len(words) :]
+        count += sum(left_count or 0 for _, left_count in left_out)
+    return [*boundaries, (unknown, count), *words]

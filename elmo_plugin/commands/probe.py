@@ -26,8 +26,7 @@ from elmo_plugin.analysis.representations import (
     StaticVectors,
     random_bilm,
 )
-from elmo_plugin.bilm import Bilm
-from elmo_plugin.bilm.fingerprint import fingerprint
+from elmo_plugin.bilm import Bilm, fingerprint
 from elmo_plugin.commands.arguments import option, refuse
 from elmo_plugin.commands.bilm_arguments import BilmArguments, explained_limits
 from elmo_plugin.environment import setting

@@ -41,8 +41,8 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 from elmo_plugin.analysis.minimal_pairs import JudgedPair, PairAccuracy, judge
 from elmo_plugin.analysis.score_text import ScoredText, ScoreRows, score_text
 from elmo_plugin.analysis.surprisal import DIRECTIONS, UNITS, Scorer
+from elmo_plugin.bilm import fingerprint
 from elmo_plugin.bilm.files.softmax import SOFTMAX_FILE, find_softmax
-from elmo_plugin.bilm.fingerprint import fingerprint
 from elmo_plugin.bilm.pretraining.text import decoded, find_shards
 from elmo_plugin.commands.arguments import (
     AT_MOST_ONE,

@@ -25,7 +25,6 @@ from elmo_plugin.bilm.vocabulary_file import count_and_choose, write_vocabulary
 from elmo_plugin.commands.arguments import decoding_errors_option, flag, option, positional
 from elmo_plugin.commands.command import check_not_input
 from elmo_plugin.util.atomic_write import check_output
-from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.progress import progress
 
 STOPPED = "stopped, nothing was written."
@@ -53,10 +52,6 @@ def run(args: Options) -> str:
     check_output(out, args.force)
     with progress("lines") as advance:
         entries = count_and_choose(shards, args.size, args.min_count, advance)
-    if not entries[3:]:
-        raise ConfigurationError(
-            f"Expected words besides <S>, </S> and <UNK> in {', '.join(args.text)}, found none."
-        )
     write_vocabulary(entries, out)
     # Entries of a counted text always have counts.
     num_sentences, _, num_unknown, *others = [count or 0 for _, count in entries]

@@ -1,7 +1,6 @@
 from typing import Any, Dict, List, Optional, Union
 
-from elmo_plugin.bilm import Bilm, BilmOptions, load_bilm
-from elmo_plugin.bilm.fingerprint import fingerprint
+from elmo_plugin.bilm import Bilm, BilmOptions, fingerprint, load_bilm
 from elmo_plugin.elmo.elmo import chosen_layers
 from elmo_plugin.elmo.embed import embed_sentences
 from elmo_plugin.util.errors import optional_package

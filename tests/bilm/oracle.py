@@ -107,19 +107,11 @@ class SlowBilm:
     def _ids(self, word: str) -> List[int]:
         """Rows of `char_embed`, which has none for padding between sentences."""
         size = self.cnn["max_characters_per_token"]
-        if self.cnn.get("character_unit") == "code_point":
-            first_special = self.cnn["n_characters"] - 7
-            units = [
-                ord(character) if ord(character) < first_special else first_special + 5
-                for character in word
-            ]
-        else:
-            first_special = 256
-            units = list(word.encode("utf-8", "ignore"))
+        units = list(word.encode("utf-8", "ignore"))
         if word in ("<S>", "</S>"):
-            units = [first_special + (word == "</S>")]
-        ids = [first_special + 2, *units[: size - 2], first_special + 3]
-        return ids + [first_special + 4] * (size - len(ids))
+            units = [256 + (word == "</S>")]
+        ids = [258, *units[: size - 2], 259]
+        return ids + [260] * (size - len(ids))
 
 
 def _clip(x: numpy.ndarray, lstm: Dict[str, Any], what: str) -> numpy.ndarray:

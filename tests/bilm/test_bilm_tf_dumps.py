@@ -1,13 +1,10 @@
 """What bilm-tf's `dump_weights` calls the cells of models unlike the published ones."""
 
-import json
 import re
 
 import h5py
 import pytest
-import torch
 from allennlp.common.checks import ConfigurationError
-from allennlp.modules.elmo import _ElmoBiLm
 
 from elmo_plugin.bilm import load_weights, save_weights
 from tests.bilm.oracle import SlowBilm, assert_layers_equal, read_arrays
@@ -64,7 +61,7 @@ def test_a_message_has_the_names_of_the_file(make_bilm, tmp_path):
         ConfigurationError, match=r"\(12, 84\) for tensor rnn/LSTMCell/kernel, found"
     ):
         load_weights(make_bilm(bidirectional=False, n_layers=1, dim=21), dumped)
-    with pytest.raises(ConfigurationError, match=r"RNN_1/.*missing. .*`bidirectional` decides"):
+    with pytest.raises(ConfigurationError, match="RNN_1/.*W_0, found none"):
         load_weights(make_bilm(n_layers=1), dumped)
 
 
@@ -99,19 +96,8 @@ def test_a_projection_to_as_many_as_there_are_may_be_missing(make_bilm, tmp_path
     assert_layers_equal(layers, SlowBilm(bilm.options.source, kept).layers(WORDS))
 
 
-def test_allennlp_reads_what_came_without_a_projection(make_bilm, make_options, tmp_path):
-    bilm = make_bilm(projection_dim=20, proj_clip=3)
-    load_weights(bilm, dump(bilm, tmp_path / "dumped.hdf5", "W_P_0"))
-    save_weights(bilm, tmp_path / "weights.hdf5")
-    options = tmp_path / "options.json"
-    options.write_text(json.dumps(make_options(projection_dim=20, proj_clip=3)))
-    ids = bilm.characters.batch_ids([WORDS])
-    theirs = _ElmoBiLm(str(options), str(tmp_path / "weights.hdf5"))
-    assert_layers_equal(bilm(ids).layers, torch.stack(theirs(ids)["activations"]))
-
-
 def test_projections_are_missing_everywhere_or_nowhere(make_bilm, tmp_path):
     bilm = make_bilm(projection_dim=20)
     dumped = dump(bilm, tmp_path / "dumped.hdf5", "RNN_1/.*Cell1/.*W_P_0")
-    with pytest.raises(ConfigurationError, match="RNN_1/.*Cell1/.*W_P_0 of shape .* is missing"):
+    with pytest.raises(ConfigurationError, match="RNN_1/.*Cell1/.*W_P_0, found none"):
         load_weights(bilm, dumped)

@@ -11,7 +11,7 @@ from allennlp.data import Batch, Instance, Token, TokenIndexer, Vocabulary
 from allennlp.data.fields import ListField, TextField
 from allennlp.data.token_indexers.elmo_indexer import ELMoCharacterMapper
 
-from elmo_plugin.bilm import BilmOptions, CharacterMap, characters
+from elmo_plugin.bilm import CharacterMap, characters
 from elmo_plugin.bilm.character_indexer import CharacterIndexer
 
 ODD = ["", "<S>", "</S>", "<s>", " ", "\0", "\ud800", "a\udfffb", "🙂", "é", "e\u0301", "\uffff"]
@@ -40,16 +40,6 @@ def test_a_short_word_by_hand():
     assert CharacterMap(6).word_ids("aé").tolist() == [259, 98, 196, 170, 260, 261]
     assert CharacterMap(4).word_ids("aé").tolist() == [259, 98, 196, 260]
     assert CharacterMap(4).word_ids("<S>").tolist() == [259, 257, 260, 261]
-    assert CharacterMap(4).padding_id == 261
-
-
-def test_code_points_by_hand():
-    # 13 ids: 0, six code points, five specials, the unknown.
-    character_map = CharacterMap(6, n_characters=13, character_unit="code_point")
-    assert character_map.word_ids("\0\5\6🙂x").tolist() == [9, 1, 6, 12, 12, 10]
-    assert character_map.word_ids("\1").tolist() == [9, 2, 10, 11, 11, 11]
-    assert character_map.word_ids("</S>").tolist() == [9, 8, 10, 11, 11, 11]
-    assert character_map.padding_id == 11
 
 
 def test_a_batch_is_padded_with_zeros():
@@ -99,12 +89,12 @@ def test_the_indexer_gives_allennlps_tensors(sentences, nested):
 
 
 def test_the_indexer_follows_an_options_file(tmp_path, make_options):
-    source = make_options(character_unit="code_point", n_characters=99, max_characters_per_token=7)
+    source = make_options(max_characters_per_token=7)
     (tmp_path / "options.json").write_text(json.dumps(source))
     indexer = TokenIndexer.from_params(
         Params({"type": "elmo-characters", "options_file": str(tmp_path / "options.json")})
     )
-    character_map = CharacterMap.from_options(BilmOptions.from_dict(source))
+    character_map = CharacterMap(7)
     sentences = [["a", "日本"], ["!"]]
     found = batch_of(indexer, sentences)["elmo_tokens"]
     assert torch.equal(found, character_map.batch_ids(sentences))

@@ -2,8 +2,7 @@ import copy
 
 import torch
 
-from elmo_plugin.bilm import Bilm, BilmOptions, load_bilm, save_weights
-from elmo_plugin.bilm.fingerprint import fingerprint, weights_type
+from elmo_plugin.bilm import Bilm, BilmOptions, fingerprint, load_bilm, save_weights, weights_type
 from tests.bilm.trained import WORDS
 
 

@@ -8,7 +8,7 @@ import torch
 from allennlp.common.checks import ConfigurationError
 
 from elmo_plugin.bilm import Bilm, BilmOptions
-from elmo_plugin.bilm.options import encode_bytes, encode_stored_options
+from elmo_plugin.bilm.stored_options import encode_bytes, encode_stored_options
 
 
 def test_the_fixtures_options_are_read_field_by_field(options_file):
@@ -24,47 +24,17 @@ def test_the_fixtures_options_are_read_field_by_field(options_file):
     assert options.source == json.loads(options_file.read_text())
 
 
-def test_filters_may_be_tuples(make_options):
-    source = make_options()
-    expected = BilmOptions.from_dict(source).char_cnn.filters
-    source["char_cnn"]["filters"] = expected
-    assert BilmOptions.from_dict(source).char_cnn.filters == expected
-
-
 def test_what_bilm_tf_leaves_out_has_bilm_tfs_meaning(make_options):
     source = make_options()
-    del source["char_cnn"]["n_highway"]
-    for name in ("cell_clip", "proj_clip"):
-        del source["lstm"][name]
+    source["char_cnn"]["n_highway"] = None
+    source["lstm"]["cell_clip"] = None
+    del source["lstm"]["proj_clip"]
     del source["char_cnn"]["filters"][1:]
     del source["lstm"]["n_layers"]
     options = BilmOptions.from_dict(source)
     assert options.char_cnn.n_highway == 0
     assert (options.lstm.cell_clip, options.lstm.proj_clip) == (None, None)
     assert options.lstm.n_layers == 1
-
-
-@pytest.mark.parametrize(
-    "part, name, values",
-    [("char_cnn", "activation", "relu, tanh"), ("lstm", "use_skip_connections", "true or false")],
-)
-def test_what_bilm_tf_requires_has_no_default(make_options, part, name, values):
-    source = make_options()
-    del source[part][name]
-    with pytest.raises(ConfigurationError, match=f"`{part}.{name}` is missing; .*{values}"):
-        BilmOptions.from_dict(source)
-
-
-def test_null_means_what_it_means_to_bilm_tf(make_options):
-    names = ("n_highway", "cell_clip", "proj_clip")
-    options = BilmOptions.from_dict(make_options(**dict.fromkeys(names)))
-    lstm = options.lstm
-    assert (options.char_cnn.n_highway, lstm.cell_clip, lstm.proj_clip) == (0, None, None)
-
-
-def test_a_folder_is_named_as_one(tmp_path):
-    with pytest.raises(ConfigurationError, match=r"is a folder. Set `options_file` \(or ELMO_OPT"):
-        BilmOptions.from_file(tmp_path)
 
 
 def test_training_settings_beside_are_kept(make_options):
@@ -75,16 +45,11 @@ def test_training_settings_beside_are_kept(make_options):
 @pytest.mark.parametrize(
     "changes, expected",
     [
-        (dict(n_characters=261), ["`char_cnn.n_characters` 262, found 261", "bilm-tf trains with"]),
-        (dict(n_characters=300), ["found 300", "256 bytes, 5 specials and padding"]),
-        (dict(character_unit="code_point", n_characters=7), ["of at least 8", "found 7"]),
-        (
-            dict(character_unit="letter"),
-            ["byte, code_point", "`char_cnn.character_unit`", "'letter'"],
-        ),
+        (dict(n_characters=261), ["262 (bilm-tf trains with 261", "`char_cnn.n_characters`"]),
+        (dict(character_unit="letter"), ["byte for `char_cnn.character_unit`, found 'letter'"]),
         (dict(max_characters_per_token=2, filters=[[1, 2]]), ["of at least 3", "found 2"]),
         (dict(max_characters_per_token=0), ["at least 3", "`char_cnn.max_characters_per_token`"]),
-        (dict(activation="gelu"), ["relu, tanh", "`char_cnn.activation`, found 'gelu'"]),
+        (dict(activation="gelu"), ["relu or tanh for `char_cnn.activation`, found 'gelu'"]),
         (dict(filters=[[51, 4]]), ["widths up to `max_characters_per_token` (50)", "(51, 4)"]),
         (dict(filters=[]), ["`char_cnn.filters`, found []"]),
         (dict(filters=[1, 32]), ["[width, number]", "found [1, 32]"]),
@@ -123,7 +88,10 @@ def test_an_impossible_setting_is_named_with_its_file(tmp_path, make_options, ch
 
 @pytest.mark.parametrize(
     "name",
-    ["char_cnn.filters", "char_cnn.n_characters", "char_cnn.embedding.dim", "lstm.dim", "lstm"],
+    [
+        *("char_cnn.filters", "char_cnn.embedding.dim", "char_cnn.activation"),
+        *("lstm", "lstm.dim", "lstm.use_skip_connections"),
+    ],
 )
 def test_a_missing_setting_is_named(make_options, name):
     source = make_options()
@@ -154,13 +122,6 @@ def test_widths_follow_from_what_is_projected(
     assert options.lstm.output_dim == lstm_dim
     assert options.output_dim == output_dim
     assert options.bidirectional is changes.get("bidirectional", True)
-
-
-def test_a_projection_that_is_not_there_has_no_clip(make_options):
-    source = make_options()
-    del source["lstm"]["projection_dim"]
-    assert BilmOptions.from_dict(source).lstm.proj_clip is None
-    assert BilmOptions.from_dict(source).lstm.cell_clip == 1.5
 
 
 def test_a_missing_file_is_named_with_the_setting(tmp_path):

@@ -1,6 +1,5 @@
 """A biLM over token embeddings: the same in every respect but where the token layer comes from."""
 
-import copy
 import json
 import shutil
 
@@ -12,11 +11,11 @@ from allennlp.data import Token, TokenIndexer, Vocabulary
 from allennlp.modules import TokenEmbedder
 
 from elmo_plugin import Elmo, embed_sentences
-from elmo_plugin.bilm import Bilm, BilmOptions, load_bilm, load_weights, save_weights
+from elmo_plugin.bilm import Bilm, BilmOptions, load_bilm, save_weights
 from elmo_plugin.bilm.files.folders import allennlp_obstacle, save_bilm
 from elmo_plugin.bilm.files.softmax import SoftmaxWeights, find_softmax
 from elmo_plugin.bilm.files.trained import TrainedModel
-from tests.bilm.oracle import SlowBilm, assert_layers_equal, read_arrays, relative_error
+from tests.bilm.oracle import SlowBilm, assert_layers_equal, read_arrays
 from tests.bilm.trained import COUNTS, WORDS, StandIn, save_run, vocabulary
 
 SENTENCES = [["the", "naïve", "<S>", "unheard"], ["🦉"], [], ["The", "the", "", "@@NEWLINE@@"]]
@@ -102,55 +101,28 @@ def test_words_are_rows_and_all_others_are_unknown(make_tokens):
     assert ids.tolist() == [[[1], [2], [3], [4], [3]], [[7], [0], [0], [0], [0]]]
 
 
-def test_other_types_and_known_words_change_little(make_tokens):
-    bilm = make_tokens(dim=64, projection_dim=32)
-    ids = bilm.characters.batch_ids(SENTENCES)
-    with torch.no_grad():
-        expected = bilm(ids).layers
-        bilm.precompute(["the"])
-        assert torch.equal(bilm(ids).layers, expected)
-        for cheaper in (copy.deepcopy(bilm).to_int8(), copy.deepcopy(bilm).to(torch.bfloat16)):
-            assert 0 < relative_error(cheaper(ids).layers, expected) < 0.05
-
-
-def test_its_own_gradients_reach_the_words_that_were_read(make_tokens):
-    bilm = make_tokens()
-    bilm(bilm.characters.batch_ids([["the", "the"]])).layers.sum().backward()
-    gradient = bilm.character_encoder.embedding.weight.grad
-    assert (
-        gradient.abs().sum(dim=1).bool().tolist() == [False, True, True, False, True] + [False] * 3
-    )
-
-
 def refused(folder, expected):
     with pytest.raises(ConfigurationError) as error:
         load(folder)
     assert expected in str(error.value)
 
 
-def test_what_does_not_fit_is_named(files, make_bilm, make_tokens, make_options):
+def test_what_does_not_fit_is_named(files, make_bilm, make_options):
     (files / "vocabulary.txt").write_text("\n".join(WORDS[:-1]) + "\n")
     refused(files, "expected 7 words, which is `n_tokens_vocab`, found 6. Use the vocabulary")
     (files / "vocabulary.txt").unlink()
-    refused(files, "no `char_cnn`, so the biLM has token embeddings: expected their words")
+    refused(files, "vocabulary.txt does not exist: expected the words of a softmax or")
     source = make_source(make_options)
     del source["n_tokens_vocab"]
     (files / "options.json").write_text(json.dumps(source))
     (files / "vocabulary.txt").write_text("\n".join([*WORDS, "more"]) + "\n")
-    refused(
-        files, "expected shape (8, 6) for tensor embedding, found (7, 6). It has a row for each"
-    )
+    refused(files, "expected shape (8, 6) for tensor embedding, found (7, 6)")
     save_weights(make_bilm(), files / "weights.hdf5")
-    refused(files, "tensor embedding of shape (8, 6) is missing. In the options, `char_cnn`")
+    refused(files, "expected shape (8, 6) for tensor embedding, found none")
     with pytest.raises(
         ConfigurationError, match="token embeddings in `vocabulary`, which is missing"
     ):
         Bilm(BilmOptions.from_dict(source))
-    save_weights(make_tokens(), files / "weights.hdf5")
-    with pytest.raises(
-        ConfigurationError, match="char_embed .* missing. In the options, `char_cnn`"
-    ):
-        load_weights(make_bilm(), files / "weights.hdf5")
     marks = ["<S>", "</S>", "<UNK>"]
     for words in (["the"], "words", [*marks, 7], [*marks, "the", "the"]):
         with pytest.raises(
@@ -198,14 +170,6 @@ def test_a_trained_model_holds_the_words(files, tmp_path):
     assert indexer.tokens_to_indices([Token("🦉")], Vocabulary())["elmo_tokens"].tolist() == [[7]]
 
 
-def test_loading_does_not_make_a_tensor_of_each_byte_of_the_options(make_tokens, monkeypatch):
-    state = make_tokens(seed=1).state_dict()
-    bilm = make_tokens(seed=2)
-    # `bytes(tensor)` iterates. Vocabularies have megabytes.
-    monkeypatch.setattr(torch.Tensor, "__iter__", lambda tensor: pytest.fail("iterated"))
-    bilm.load_state_dict(state)
-
-
 def test_weights_of_other_words_are_refused(make_tokens, make_bilm, tmp_path):
     others = make_tokens(words=[*WORDS[:-1], "other"])
     with pytest.raises(RuntimeError, match="a `vocabulary` of 7 words, found 7 others"):
@@ -220,18 +184,15 @@ def test_weights_of_other_words_are_refused(make_tokens, make_bilm, tmp_path):
         TrainedModel.read(archive).parameters_of(make_tokens().options)
 
 
-@pytest.mark.parametrize("with_softmax", [True, False])
-def test_an_export_is_read_back(make_tokens, tmp_path, with_softmax):
+def test_an_export_is_read_back(make_tokens, tmp_path):
     bilm = make_tokens(seed=4)
     softmax = SoftmaxWeights(torch.randn(7, 6), torch.randn(7), WORDS, COUNTS)
-    save_bilm(bilm, tmp_path / "out", softmax if with_softmax else None)
+    save_bilm(bilm, tmp_path / "out", softmax)
     source = json.loads((tmp_path / "out" / "options.json").read_text())
     assert source["n_tokens_vocab"] == 7 and not {"char_cnn", "vocabulary"} & source.keys()
     read = load(tmp_path / "out")
     assert read.options == bilm.options and "char_cnn" in allennlp_obstacle(read.options)
-    assert torch.equal(
-        read.character_encoder.embedding.weight, bilm.character_encoder.embedding.weight
-    )
-    if with_softmax:
-        read = find_softmax(tmp_path / "out" / "softmax.hdf5", bilm.options)
-        assert (read.words, read.counts) == (WORDS, COUNTS)
+    for found, expected in zip(read.parameters(), bilm.parameters()):
+        assert torch.equal(found, expected)
+    found = find_softmax(tmp_path / "out" / "softmax.hdf5", bilm.options)
+    assert (found.words, found.counts) == (WORDS, COUNTS)

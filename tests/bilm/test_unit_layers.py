@@ -52,5 +52,5 @@ def test_layers_are_scaled_and_the_language_model_is_the_same(make_bilm, setting
 def test_what_cannot_be_scaled_is_refused(make_bilm):
     with pytest.raises(ConfigurationError, match="whose token layer and LSTMs have projections"):
         unit_layers(make_bilm(projection_dim=None), None, Magnitudes(1.0, 1.0))
-    with pytest.raises(ConfigurationError, match="Expected words"):
+    with pytest.raises(ConfigurationError, match="Expected words whose layers"):
         layer_magnitudes(make_bilm(), [[], []])

@@ -13,7 +13,7 @@ import torch
 from safetensors import safe_open
 
 from elmo_plugin import Bilm, embed_sentences, load_bilm
-from elmo_plugin.bilm.fingerprint import fingerprint
+from elmo_plugin.bilm import fingerprint
 from elmo_plugin.commands.bilm_arguments import TextBilmArguments
 from elmo_plugin.elmo.store import sentence_vectors
 from elmo_plugin.elmo.store.dump import check_space

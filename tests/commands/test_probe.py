@@ -11,7 +11,7 @@ import torch
 
 from elmo_plugin import load_bilm
 from elmo_plugin.analysis.representations import BilmLayers
-from elmo_plugin.bilm.fingerprint import fingerprint
+from elmo_plugin.bilm import fingerprint
 from elmo_plugin.commands import probe
 from elmo_plugin.commands.main import main
 

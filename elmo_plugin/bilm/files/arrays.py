@@ -6,10 +6,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any, Callable, Collection, Dict, Iterator, Tuple, Union
+from typing import Any, Callable, Collection, Dict, Iterator, Tuple, Type, Union
 
 import h5py
 import numpy
+from safetensors import safe_open
+from safetensors.numpy import save
 
 from elmo_plugin.util.atomic_write import atomic_write
 from elmo_plugin.util.errors import ConfigurationError
@@ -42,10 +44,16 @@ def read_arrays(
     try:
         with _opened(path) as arrays:
             chosen = choose({name: array.shape for name, array in arrays.items()})
-            return {
-                name: _as_float32(arrays[name], f"{file}: expected tensor {name}")
-                for name in chosen
-            }
+            read = {}
+            for name in chosen:
+                expected, dtype = f"{file}: expected tensor {name}", arrays[name].dtype
+                if dtype not in _READABLE_DTYPES:
+                    raise ConfigurationError(
+                        f"{expected} of type {', '.join(_READABLE_DTYPES)}, found {dtype}. Write "
+                        "the weights as one of these."
+                    )
+                read[name] = _cast(arrays[name].read(), "float32", expected, ConfigurationError)
+            return read
     except (ConfigurationError, MemoryError):
         raise
     # The exceptions of safetensors and h5py have no common base class.
@@ -69,17 +77,13 @@ def _opened(path: str) -> Iterator[Dict[str, _StoredArray]]:
     try:
         hdf5 = h5py.File(path, "r")
     except OSError:
-        hdf5 = None
         if h5py.is_hdf5(path):
             raise
-    if hdf5 is not None:
-        with hdf5:
-            yield _of_hdf5(hdf5)
+        with safe_open(path, framework="numpy") as opened:
+            yield {name: _of_safetensors(opened, name) for name in opened.keys()}
         return
-    from safetensors import safe_open
-
-    with safe_open(path, framework="numpy") as opened:
-        yield {name: _of_safetensors(opened, name) for name in opened.keys()}
+    with hdf5:
+        yield _of_hdf5(hdf5)
 
 
 def _of_hdf5(file: h5py.File) -> Dict[str, _StoredArray]:
@@ -111,25 +115,6 @@ def _of_safetensors(file: Any, name: str) -> _StoredArray:
     return _StoredArray(tuple(stored.get_shape()), dtype, lambda: file.get_tensor(name))
 
 
-def _as_float32(stored: _StoredArray, expected: str) -> numpy.ndarray:
-    if stored.dtype not in _READABLE_DTYPES:
-        raise ConfigurationError(
-            f"{expected} of type {', '.join(_READABLE_DTYPES)}, found {stored.dtype}. Write the "
-            "weights as one of these."
-        )
-    array = stored.read()
-    with numpy.errstate(over="ignore"):
-        values = array.astype(numpy.float32, copy=False)
-    is_finite = numpy.isfinite(values)
-    if not is_finite.all():
-        raise ConfigurationError(
-            f"{expected} of finite numbers within float32, found {array[~is_finite][0]} in "
-            f"{(~is_finite).sum()} of {array.size} entries. The file is damaged, or the training "
-            "run that wrote it diverged; use another checkpoint."
-        )
-    return values
-
-
 def write_arrays(arrays: Dict[str, numpy.ndarray], file: Union[str, PathLike], dtype: str) -> None:
     """
     Writes arrays as safetensors if the suffix is `.safetensors`, and else as HDF5. Needs memory for
@@ -138,11 +123,12 @@ def write_arrays(arrays: Dict[str, numpy.ndarray], file: Union[str, PathLike], d
     """
     if dtype not in WRITABLE_DTYPES:
         raise ValueError(f"Expected `dtype` to be float32 or float16, found {dtype!r}.")
-    converted = {name: _converted(name, array, dtype) for name, array in arrays.items()}
+    converted = {
+        name: _cast(array, dtype, f"Expected tensor {name}", ValueError)
+        for name, array in arrays.items()
+    }
     with atomic_write(file) as unfinished:
         if Path(file).suffix == ".safetensors":
-            from safetensors.numpy import save
-
             unfinished.write_bytes(save(converted))
             return
         # In memory, because HDF5 cannot be used any more after a write to a full disk has failed.
@@ -153,18 +139,14 @@ def write_arrays(arrays: Dict[str, numpy.ndarray], file: Union[str, PathLike], d
         unfinished.write_bytes(buffer.getbuffer())
 
 
-def _converted(name: str, array: numpy.ndarray, dtype: str) -> numpy.ndarray:
+def _cast(array: numpy.ndarray, dtype: str, expected: str, error: Type[Exception]) -> numpy.ndarray:
     with numpy.errstate(over="ignore"):
-        converted = numpy.ascontiguousarray(array.astype(dtype, copy=False))
-    if not numpy.isfinite(converted).all():
-        largest = numpy.abs(array).max()
-        problem = (
-            f"finite numbers in {name}, found NaN or infinity. The training diverged; use another "
-            "checkpoint."
+        values = numpy.ascontiguousarray(array.astype(dtype, copy=False))
+    is_finite = numpy.isfinite(values)
+    if not is_finite.all():
+        raise error(
+            f"{expected} of finite numbers within {dtype}, found {array[~is_finite][0]} in "
+            f"{(~is_finite).sum()} of {array.size} entries. Use another checkpoint if the training "
+            "diverged, or float32 in place of float16."
         )
-        if numpy.isfinite(largest):
-            problem = (
-                f"numbers up to 65504 for {dtype}, found {largest:.6g} in {name}. Write float32."
-            )
-        raise ValueError(f"Expected {problem}")
-    return converted
+    return values

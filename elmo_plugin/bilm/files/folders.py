@@ -31,10 +31,10 @@ tags:
 - elmo
 ---
 
-# A {directions} language model for ELMo
+# A language model for ELMo
 
-It reads {reads} and has {options.num_layers} layers of {options.output_dim} numbers per token, \
-the token layer included, and {num_parameters:,} parameters \
+It has {options.num_layers} layers of {options.output_dim} numbers per token, the token layer \
+included, and {num_parameters:,} parameters \
 ([Peters et al. 2018](https://arxiv.org/abs/1802.05365)).
 
 ```python
@@ -69,10 +69,8 @@ def from_pretrained(
     # Other programs write a `config.json` too.
     pairs = [pair for pair in _PAIRS if all((folder / file).exists() for file in pair)]
     if not pairs:
-        half = [f"{one}, but not {other}" for one, other in _PAIRS if (folder / one).exists()]
         expected = ", or ".join(" and ".join(pair) for pair in _PAIRS)
-        found = half[0] if half else "no biLM"
-        raise ConfigurationError(f"{name} holds {found}: expected {expected} in it.")
+        raise ConfigurationError(f"{name} holds no biLM: expected {expected} in it.")
     options_file, weight_file = (folder / file for file in pairs[0])
     options = BilmOptions.from_file(options_file)
     return build(options, weight_file, cls, source=str(options_file), **settings)
@@ -92,12 +90,8 @@ def save_pretrained(
     folder = expanded(folder)
     _save_files(bilm, folder / CONFIG_FILE, folder / SAFETENSORS_FILE, dtype)
     if metrics is not None or not (folder / CARD_FILE).exists():
-        text = _CARD.format(
-            directions="bidirectional" if bilm.options.bidirectional else "forward-only",
-            reads="words" if bilm.options.char_cnn is None else "characters",
-            options=bilm.options,
-            num_parameters=sum(parameter.numel() for parameter in bilm.parameters()),
-        )
+        num_parameters = sum(parameter.numel() for parameter in bilm.parameters())
+        text = _CARD.format(options=bilm.options, num_parameters=num_parameters)
         rows = [f"| {name} | {value:g} |\n" for name, value in (metrics or {}).items()]
         table = "\n| measured | value |\n| --- | ---: |\n" if rows else ""
         with atomic_write(folder / CARD_FILE) as card:
@@ -117,7 +111,8 @@ def push_to_hub(
     if needed, and replaces its model card only if `metrics` are given. For the other parameters see
     `huggingface_hub.HfApi.create_repo` and `upload_folder`.
     """
-    api = _huggingface_hub(f"Uploading to {repo_id}").HfApi(token=token)
+    hub = optional_package("huggingface_hub", f"Uploading to {repo_id} on the Hugging Face Hub")
+    api = hub.HfApi(token=token)
     repo_id = api.create_repo(repo_id, private=private, exist_ok=True).repo_id
     keeps_card = metrics is None and api.file_exists(repo_id, CARD_FILE)
     with TemporaryDirectory() as folder:
@@ -196,7 +191,6 @@ def allennlp_obstacle(options: BilmOptions) -> Optional[str]:
         (not cnn.projection, "`char_cnn.projection` is false"),
         (lstm.projection_dim is None, "`lstm.projection_dim` is null"),
         (not lstm.use_skip_connections, "`lstm.use_skip_connections` is false"),
-        (cnn.character_unit != "byte", f"`char_cnn.character_unit` is {cnn.character_unit}"),
         (longest != 50, f"`char_cnn.max_characters_per_token` is {longest}, not 50"),
     ]
     return next((setting for is_obstacle, setting in obstacles if is_obstacle), None)
@@ -229,11 +223,8 @@ def _move(unfinished: Path, folder: Path) -> None:
 
 
 def _downloaded(name: str, revision: Optional[str], token: Optional[str]) -> Path:
-    if os.path.isabs(name) or name.startswith((".", "~")) or name.count("/") > 1:
-        raise ConfigurationError(f"Folder {name} does not exist (relative to {os.getcwd()}).")
-    hub = _huggingface_hub(
-        f"{name} is no folder (relative to {os.getcwd()}), and reading a repository"
-    )
+    purpose = f"{name} is no folder (relative to {os.getcwd()}), and reading the Hugging Face Hub"
+    hub = optional_package("huggingface_hub", purpose)
     patterns = [file for pair in _PAIRS for file in pair] + [VOCABULARY_FILE]
     try:
         return Path(
@@ -246,7 +237,3 @@ def _downloaded(name: str, revision: Optional[str], token: Optional[str]) -> Pat
             f"{name} is neither a folder (relative to {os.getcwd()}) nor a repository that can be "
             f"read from the Hugging Face Hub ({reason})."
         ) from error
-
-
-def _huggingface_hub(purpose: str) -> Any:
-    return optional_package("huggingface_hub", f"{purpose} on the Hugging Face Hub")

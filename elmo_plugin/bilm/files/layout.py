@@ -1,7 +1,7 @@
 """
 The weights of a biLM in bilm-tf's layout, in HDF5 or safetensors. `_tensors` gives each tensor as
-views of parameters, which reading fills and writing joins. So a file that is read and written again
-is the same bit for bit.
+blocks of parameters, which reading fills and writing joins. So a file that is read and written
+again is the same bit for bit.
 """
 
 import re
@@ -11,27 +11,16 @@ from typing import Any, Collection, Dict, Iterator, List, Mapping, Tuple, Union
 import torch
 from torch.overrides import TorchFunctionMode
 
-from elmo_plugin.bilm.bilm import Bilm
+from elmo_plugin.bilm.bilm import Bilm, weights_type
 from elmo_plugin.bilm.files.arrays import Shape, read_arrays, write_arrays
-from elmo_plugin.bilm.fingerprint import weights_type
 from elmo_plugin.bilm.options import BilmOptions
 from elmo_plugin.util.errors import ConfigurationError
 
 WEIGHT_FILE = "weights.hdf5"
 
 _PARTS = {"kernel": "W_0", "bias": "B", "projection/kernel": "W_P_0"}
-# What decides whether a file has a tensor, by a part of its name.
-_DECIDED_BY = {
-    "^(embedding|char_embed)$": "`char_cnn` (null or missing for token embeddings)",
-    "^CNN_proj/": "`char_cnn.projection` (false if the filters are the token layer)",
-    "/W_P_0$": "`lstm.projection_dim` (bilm-tf projects only to fewer than `lstm.dim`)",
-    "/Cell[1-9]": "`lstm.n_layers`",
-    "^RNN_1/": "`bidirectional`",
-}
-_ROWS = {
-    "char_embed": " It has no row for padding: 261 rows belong to `n_characters` 262.",
-    "embedding": " It has a row for each word of the vocabulary, `<S>`, `</S>` and `<UNK>` first.",
-}
+# A tensor in a file as rows of blocks, which are views of parameters.
+Blocks = List[List[torch.Tensor]]
 
 
 def read_weights(
@@ -44,15 +33,13 @@ def read_weights(
     # On the meta device a model has shapes but takes no memory, whatever the options say.
     with torch.device("meta"), _NoInitialisation():
         model = dict(Bilm(options).named_parameters())
-    expected = {name: _shape(parts) for name, parts in _tensors(options, model)}
-    # The names in the file, by the published ones.
+    expected = {name: tuple(_joined(blocks).shape) for name, blocks in _tensors(options, model)}
     stored: Dict[str, str] = {}
 
     def choose(shapes: Dict[str, Shape]) -> Collection[str]:
         # The softmax, which a file may also contain, is read by `files.softmax`.
         weights = {n: shape for n, shape in shapes.items() if not n.startswith("softmax/")}
-        for problem in _problems(weights, expected, options, stored):
-            raise ConfigurationError(f"{weight_file} {problem}")
+        stored.update(_check_fit(weights, expected, options, str(weight_file)))
         return weights
 
     try:
@@ -63,13 +50,13 @@ def read_weights(
             "to the weights of the biLM."
         ) from None
     parameters = {name: torch.zeros(each.shape) for name, each in model.items()}
-    for name, parts in _tensors(options, parameters):
+    for name, blocks in _tensors(options, parameters):
         if name in stored:
             # `pop` frees RAM.
-            _fill(parts, torch.from_numpy(arrays.pop(stored[name])))
-        elif parts.dim() == 2:
+            _fill(blocks, torch.from_numpy(arrays.pop(stored[name])))
+        elif (projection := blocks[0][0]).dim() == 2:
             # A projection that is left out is the identity.
-            parts.copy_(torch.eye(len(parts)))
+            projection.copy_(torch.eye(len(projection)))
     return parameters
 
 
@@ -86,7 +73,7 @@ def save_weights(bilm: Bilm, weight_file: Union[str, PathLike], dtype: str = "fl
         )
     parameters = {name: each.detach().float().cpu() for name, each in bilm.named_parameters()}
     tensors = _tensors(bilm.options, parameters)
-    write_arrays({name: _joined(parts).numpy() for name, parts in tensors}, weight_file, dtype)
+    write_arrays({name: _joined(blocks).numpy() for name, blocks in tensors}, weight_file, dtype)
 
 
 class _NoInitialisation(TorchFunctionMode):
@@ -102,24 +89,24 @@ class _NoInitialisation(TorchFunctionMode):
 
 def _tensors(
     options: BilmOptions, parameters: Mapping[str, torch.Tensor]
-) -> Iterator[Tuple[str, Any]]:
-    """Each tensor of a weight file, as a view of parameters or lists of views, see `_joined`."""
+) -> Iterator[Tuple[str, Blocks]]:
+    """Each tensor of a weight file, with its name there."""
 
-    def linear(layer: str, weight: str, bias: str) -> Iterator[Tuple[str, Any]]:
+    def linear(layer: str, weight: str, bias: str) -> Iterator[Tuple[str, Blocks]]:
         # TensorFlow computes `x @ W` and PyTorch `x @ W.T`.
-        yield weight, parameters[f"{layer}.weight"].t()
-        yield bias, parameters[f"{layer}.bias"]
+        yield weight, [[parameters[f"{layer}.weight"].t()]]
+        yield bias, [[parameters[f"{layer}.bias"]]]
 
     cnn, encoder = options.char_cnn, "character_encoder"
     # The file has no row for padding (id 0).
     embedding = parameters[f"{encoder}.embedding.weight"][1:]
-    yield "embedding" if cnn is None else "char_embed", embedding
+    yield "embedding" if cnn is None else "char_embed", [[embedding]]
     if cnn is not None:
         for number, (width, _) in enumerate(cnn.filters):
             names = f"CNN/W_cnn_{number}", f"CNN/b_cnn_{number}"
-            (_, weight), bias = linear(f"{encoder}.convolutions.{number}", *names)
+            (_, [[weight]]), bias = linear(f"{encoder}.convolutions.{number}", *names)
             # Our convolutions multiply flattened windows.
-            yield names[0], weight.unflatten(0, (1, width, cnn.embedding_dim))
+            yield names[0], [[weight.unflatten(0, (1, width, cnn.embedding_dim))]]
             yield bias
         for number in range(cnn.n_highway):
             for part, ours in (("carry", "gate"), ("transform", "transform")):
@@ -135,9 +122,9 @@ def _tensors(
             # TensorFlow joins input and recurrent weights.
             joined = (parameters[f"{layer}.{part}.weight"] for part in ("input", "recurrent"))
             yield f"{cell}/W_0", [[part.t() for part in _gates(each)] for each in joined]
-            yield f"{cell}/B", _gates(parameters[f"{layer}.bias"])
+            yield f"{cell}/B", [_gates(parameters[f"{layer}.bias"])]
             if options.lstm.projection_dim is not None:
-                yield f"{cell}/W_P_0", parameters[f"{layer}.projection.weight"].t()
+                yield f"{cell}/W_P_0", [[parameters[f"{layer}.projection.weight"].t()]]
 
 
 def _gates(parameter: torch.Tensor) -> List[torch.Tensor]:
@@ -146,34 +133,16 @@ def _gates(parameter: torch.Tensor) -> List[torch.Tensor]:
     return [i, g, f, o]
 
 
-def _joined(parts: Any) -> torch.Tensor:
-    """Joins a list of views along their last dimension, a list of such lists along the first."""
-    if isinstance(parts, torch.Tensor):
-        return parts
-    return torch.cat([_joined(part) for part in parts], dim=_dim(parts))
+def _joined(blocks: Blocks) -> torch.Tensor:
+    return torch.cat([torch.cat(row, dim=-1) for row in blocks])
 
 
-def _shape(parts: Any) -> Shape:
-    """The shape of what `_joined` returns."""
-    if isinstance(parts, torch.Tensor):
-        return tuple(parts.shape)
-    shapes, dim = [list(_shape(part)) for part in parts], _dim(parts)
-    shapes[0][dim] = sum(shape[dim] for shape in shapes)
-    return tuple(shapes[0])
-
-
-def _fill(parts: Any, values: torch.Tensor) -> None:
-    """Reverts `_joined`: copies values into the views."""
-    if isinstance(parts, torch.Tensor):
-        parts.copy_(values)
-        return
-    sizes = [_shape(part)[_dim(parts)] for part in parts]
-    for part, value in zip(parts, values.split(sizes, dim=_dim(parts))):
-        _fill(part, value)
-
-
-def _dim(parts: List[Any]) -> int:
-    return -1 if isinstance(parts[0], torch.Tensor) else 0
+def _fill(blocks: Blocks, values: torch.Tensor) -> None:
+    """Reverts `_joined`: copies values into the blocks."""
+    rows = values.split([row[0].size(0) for row in blocks]) if len(blocks) > 1 else [values]
+    for row, row_values in zip(blocks, rows):
+        for block, part in zip(row, row_values.split([each.size(-1) for each in row], dim=-1)):
+            block.copy_(part)
 
 
 def _published_name(name: str) -> str:
@@ -189,33 +158,28 @@ def _published_name(name: str) -> str:
     return f"{direction}/MultiRNNCell/{number or 'Cell0'}/LSTMCell/{_PARTS.get(part, part)}"
 
 
-def _problems(
-    shapes: Dict[str, Shape],
-    expected: Dict[str, Shape],
-    options: BilmOptions,
-    stored: Dict[str, str],
-) -> Iterator[str]:
-    """Why the tensors of a file do not fit. Fills `stored`: names there by published names."""
+def _check_fit(
+    shapes: Dict[str, Shape], expected: Dict[str, Shape], options: BilmOptions, location: str
+) -> Dict[str, str]:
+    """The names in a file by published names. `ConfigurationError` if its tensors do not fit."""
+    stored: Dict[str, str] = {}
     for name in shapes:
         other = stored.setdefault(_published_name(name), name)
         if other != name:
-            yield (
-                f"holds {other} and {name}, two names of the same weights. Leave one of them out."
+            raise ConfigurationError(
+                f"{location} holds {other} and {name}, two names of the same weights. Leave one of "
+                "them out."
             )
-    location = "does not fit its options:"
-    for name, shape in expected.items():
-        if name not in stored:
-            if not _is_left_out(name, options, stored):
-                yield f"{location} tensor {name} of shape {shape} is missing.{_hint(name)}"
-        elif (found := shapes[stored[name]]) != shape:
-            wrong = f"expected shape {shape} for tensor {stored[name]}, found {found}."
-            yield f"{location} {wrong}{_ROWS.get(name, '')}"
-    for name, there in stored.items():
-        if name not in expected:
-            yield (
-                f"{location} it also holds tensor {there} of shape {shapes[there]}, which a biLM "
-                f"of these options does not have.{_hint(name)}"
+    for name in {**expected, **stored}:
+        there = stored.get(name, name)
+        right, found = expected.get(name), shapes.get(there)
+        if right != found and not (found is None and _is_left_out(name, options, stored)):
+            raise ConfigurationError(
+                f"{location} does not fit its options: expected "
+                f"{'no tensor' if right is None else f'shape {right} for tensor'} {there}, found "
+                f"{'none' if found is None else found}."
             )
+    return stored
 
 
 def _is_left_out(name: str, options: BilmOptions, stored: Collection[str]) -> bool:
@@ -225,15 +189,7 @@ def _is_left_out(name: str, options: BilmOptions, stored: Collection[str]) -> bo
     and 1, unless `proj_clip` is below 1.
     """
     cnn, lstm = options.char_cnn, options.lstm
+    is_same, part = lstm.projection_dim == lstm.dim and (lstm.proj_clip or 1.0) >= 1.0, "/W_P_0"
     if cnn is not None and name.startswith("CNN_proj/"):
-        is_same = cnn.num_filters == options.token_dim
-        return is_same and not any(other.startswith("CNN_proj/") for other in stored)
-    is_same = lstm.projection_dim == lstm.dim and (lstm.proj_clip or 1.0) >= 1.0
-    part = "/W_P_0"
-    return name.endswith(part) and is_same and not any(other.endswith(part) for other in stored)
-
-
-def _hint(name: str) -> str:
-    """The setting that decides whether a weight file has this tensor; empty if none does."""
-    settings = [setting for pattern, setting in _DECIDED_BY.items() if re.search(pattern, name)]
-    return f" In the options, {settings[0]} decides about it." if settings else ""
+        is_same, part = cnn.num_filters == options.token_dim, "CNN_proj/"
+    return is_same and part in name and not any(part in other for other in stored)

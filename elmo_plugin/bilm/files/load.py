@@ -8,7 +8,8 @@ import torch
 from elmo_plugin.bilm.bilm import Bilm
 from elmo_plugin.bilm.files.layout import read_weights
 from elmo_plugin.bilm.files.trained import TrainedModel, is_archive, stored_options_by_prefix
-from elmo_plugin.bilm.options import STORED_OPTIONS, BilmOptions
+from elmo_plugin.bilm.options import BilmOptions
+from elmo_plugin.bilm.stored_options import STORED_OPTIONS
 from elmo_plugin.environment import bilm_files, setting
 from elmo_plugin.util.errors import ConfigurationError, check_one_of
 from elmo_plugin.util.weights import stored_state
@@ -102,29 +103,25 @@ def read_parameters(
 
 
 def read_options(
-    options_file: Optional[Union[str, PathLike]] = None, serialization_dir: Optional[str] = None
+    options_file: Optional[Union[str, PathLike]] = None,
+    serialization_dir: Optional[str] = None,
+    options: Optional[Dict[str, Any]] = None,
 ) -> BilmOptions:
-    """The options of a biLM: in an unpacked archive, or in a file, by default `ELMO_OPTIONS`."""
+    """
+    The options of a biLM: `options`, the content of an options file, or what is stored in an
+    unpacked archive, or a file, by default `ELMO_OPTIONS`. Raises `ConfigurationError` if `options`
+    and `options_file` are given.
+    """
+    if options is not None:
+        if options_file is not None:
+            raise ConfigurationError(
+                "biLM: expected `options` or `options_file`, found both. Leave one of them out."
+            )
+        return BilmOptions.from_dict(options)
     source = "" if options_file is None else str(options_file)
     options_file = setting("ELMO_OPTIONS") if options_file is None else options_file
     archived = _archived_options([options_file], serialization_dir, source)
     return archived or BilmOptions.from_file(options_file)
-
-
-def given_options(
-    options: Optional[Dict[str, Any]],
-    options_file: Optional[str],
-    serialization_dir: Optional[str],
-    location: str,
-) -> BilmOptions:
-    """Reads `options`, the content of an options file, if given; else calls `read_options`."""
-    if options is None:
-        return read_options(options_file, serialization_dir)
-    if options_file is not None:
-        raise ConfigurationError(
-            f"{location}: expected `options` or `options_file`, found both. Leave one of them out."
-        )
-    return BilmOptions.from_dict(options, f"{location}.options")
 
 
 def _archived_options(

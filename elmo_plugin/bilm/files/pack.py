@@ -12,17 +12,18 @@ from typing import Any, Dict, Optional, Set, Tuple, Union
 
 import torch
 
+from elmo_plugin.bilm.bilm import fingerprint
 from elmo_plugin.bilm.files.trained import (
     FINGERPRINT,
     TrainedModel,
     shipped_bilm,
     stored_options_by_prefix,
 )
-from elmo_plugin.bilm.fingerprint import fingerprint
-from elmo_plugin.bilm.options import STORED_OPTIONS, encode_bytes, encode_stored_options
+from elmo_plugin.bilm.stored_options import STORED_OPTIONS, encode_bytes, encode_stored_options
 from elmo_plugin.util.atomic_write import atomic_write
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.quantized import SCALES, quantized
+from elmo_plugin.util.text_files import numbered_lines
 from elmo_plugin.util.unpacking import unpacked
 from elmo_plugin.util.weights import save_atomically
 from elmo_plugin.util.word_vectors import NUM_TRAINED
@@ -49,8 +50,7 @@ def pack(
     with unpacked(archive) as folder, tempfile.TemporaryDirectory() as packed_folder:
         model = TrainedModel.read(folder, str(archive))
         for name in ("config.json", "vocabulary", "meta.json"):
-            is_there = Path.is_dir if name == "vocabulary" else Path.is_file
-            if not is_there(folder / name):
+            if not (folder / name).exists():
                 raise ConfigurationError(
                     f"{archive} holds no trained model: expected {name} in it, which AllenNLP "
                     "writes. Use the model.tar.gz or the folder of a finished training run."
@@ -64,7 +64,14 @@ def pack(
             parameters = _with_fewer_words(parameters, vocabulary, num_extra_words)
         parameters, sources = _without_shipped_bilm(parameters)
         if int8:
-            _check_task(model.config, str(archive))
+            # Only a `TaskModel`, known by its settings without AllenNLP, reads matrices in 8 bits.
+            settings = model.config.get("model", {})
+            name = str(settings.get("type"))
+            if not name.startswith("elmo-") or "text_field_embedder" not in settings:
+                raise ConfigurationError(
+                    f"{archive}: only models of the project's tasks can be packed in 8 bits, found "
+                    f"{name}."
+                )
             parameters = quantized(parameters)
         save_atomically(_halved(parameters, str(archive)), packed / "weights.th")
         config = json.dumps(_portable(model.config, sources), indent=2)
@@ -82,18 +89,16 @@ def _with_fewer_words(
     for path in sorted(vocabulary.glob(f"*{NUM_TRAINED}.txt")):
         words = path.with_name(path.name.replace(NUM_TRAINED, ""))
         num_trained = int(path.read_text(encoding="utf-8"))
-        # Words may contain other line separators, which would be translated.
-        with open(words, encoding="utf-8", newline="\n") as file:
-            lines = file.read().split("\n")[:-1]
+        # Words may contain other line ends than this one.
+        lines = [line for _, line in numbered_lines(words, newline="\n")]
         # The padding has a row and no line.
         num_extra = len(lines) + 1 - num_trained
         for name in [name for name in parameters if name.split(".")[-1] == "extra"]:
             weight = parameters[name.removesuffix("extra") + "weight"]
             if len(weight) == num_trained and len(parameters[name]) == num_extra:
                 parameters[name] = parameters[name][:num_extra_words].clone()
-        kept = lines[: num_trained - 1 + num_extra_words]
-        with open(words, "w", encoding="utf-8", newline="\n") as file:
-            file.writelines(f"{line}\n" for line in kept)
+        kept = "".join(f"{line}\n" for line in lines[: num_trained - 1 + num_extra_words])
+        words.write_text(kept, encoding="utf-8", newline="\n")
     return parameters
 
 
@@ -120,16 +125,6 @@ def _without_shipped_bilm(
         kept[f"{prefix}{STORED_OPTIONS}"] = encode_stored_options(stored["options"], "")
         kept[f"{prefix}{FINGERPRINT}"] = encode_bytes(bytes.fromhex(fingerprint(shipped)))
     return kept, sources
-
-
-def _check_task(config: Dict[str, Any], location: str) -> None:
-    """Only a `TaskModel`, known by its settings without AllenNLP, reads matrices in 8 bits."""
-    model = config.get("model", {})
-    name = str(model.get("type"))
-    if not name.startswith("elmo-") or "text_field_embedder" not in model:
-        raise ConfigurationError(
-            f"{location}: only models of the project's tasks can be packed in 8 bits, found {name}."
-        )
 
 
 def _halved(parameters: Dict[str, torch.Tensor], location: str) -> Dict[str, torch.Tensor]:
@@ -169,15 +164,11 @@ def _portable(config: Any, sources: Set[str]) -> Any:
 
 def _write_tar(folder: Path, output: Union[str, PathLike]) -> None:
     """Writes an archive whose bytes depend only on the names and the content of the files."""
-    names = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
-
-    def plain(member: tarfile.TarInfo) -> tarfile.TarInfo:
-        member.mtime, member.mode = 0, 0o644
-        member.uid = member.gid = 0
-        member.uname = member.gname = ""
-        return member
-
     with open(output, "wb") as raw, gzip.GzipFile("", "wb", 9, raw, mtime=0) as compressed:
         with tarfile.open(fileobj=compressed, mode="w") as archive:
-            for name in names:
-                archive.add(folder / name, name, filter=plain)
+            for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+                # No owner, no time.
+                member = tarfile.TarInfo(str(path.relative_to(folder)))
+                member.size = path.stat().st_size
+                with open(path, "rb") as file:
+                    archive.addfile(member, file)

@@ -4,9 +4,8 @@ import os
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Dict, List, Optional, Sequence, Union
+from typing import List, Optional, Sequence, Union
 
-import numpy
 import torch
 
 from elmo_plugin.bilm.files.arrays import read_arrays, write_arrays
@@ -41,16 +40,13 @@ class SoftmaxWeights:
 
     def check_fit(self, options: BilmOptions, location: str) -> None:
         """Raises `ConfigurationError` if the number of words or the width of the biLM differs."""
-        (num_words, dim), expected = self.weight.shape, options.lstm.output_dim
-        if dim != expected:
+        shape = (len(self.words), options.lstm.output_dim)
+        found = tuple(self.weight.shape), tuple(self.bias.shape)
+        if found != (shape, shape[:1]):
             raise ConfigurationError(
-                f"{location} does not fit its options: expected a softmax {expected} wide, as the "
-                f"output of one direction, found {dim}."
-            )
-        if not num_words == len(self.words) == len(self.bias):
-            raise ConfigurationError(
-                f"{location} does not fit its vocabulary: expected {len(self.words)} rows, one per "
-                f"word, found {num_words} in the weight and {len(self.bias)} in the bias."
+                f"{location} does not fit its options and vocabulary: expected a weight of shape "
+                f"{shape}, the number of words and the width of the output of one direction, and a "
+                f"bias of shape {shape[:1]}, found {found[0]} and {found[1]}."
             )
 
 
@@ -77,7 +73,18 @@ def find_softmax(
                 arrays = read_arrays(weight_file, _TENSORS.intersection)
             except FileNotFoundError:
                 return None
-        softmax = _from_arrays(arrays, weight_file, vocabulary_file)
+        if len(arrays) < len(_TENSORS):
+            raise ConfigurationError(
+                f"{weight_file}: expected the tensors {_WEIGHT} and {_BIAS}, found "
+                f"{', '.join(arrays) or 'none'}. `elmo export` writes such a file from the archive "
+                "of a language model."
+            )
+        if vocabulary_file is None:
+            vocabulary_file = os.path.join(os.path.dirname(weight_file), VOCABULARY_FILE)
+        words, counts = zip(*read_vocabulary(vocabulary_file))
+        weight, bias = (torch.from_numpy(arrays[name]) for name in (_WEIGHT, _BIAS))
+        known = None if None in counts else list(counts)
+        softmax = SoftmaxWeights(weight, bias, list(words), known)
     if softmax is not None:
         softmax.check_fit(options, str(weight_file))
     return softmax
@@ -104,22 +111,3 @@ def save_softmax(
     write_arrays(arrays, Path(folder) / SOFTMAX_FILE, dtype)
     counts: Sequence[Optional[int]] = softmax.counts or [None] * len(softmax.words)
     write_vocabulary(list(zip(softmax.words, counts)), Path(folder) / VOCABULARY_FILE)
-
-
-def _from_arrays(
-    arrays: Dict[str, numpy.ndarray],
-    softmax_file: Union[str, PathLike],
-    vocabulary_file: Optional[Union[str, PathLike]],
-) -> SoftmaxWeights:
-    for name, num_axes in ((_WEIGHT, 2), (_BIAS, 1)):
-        if name not in arrays or arrays[name].ndim != num_axes:
-            found = f"one of shape {arrays[name].shape}" if name in arrays else "none"
-            raise ConfigurationError(
-                f"{softmax_file}: expected a tensor {name} of {num_axes} axes, found {found}. "
-                "`elmo export` writes such a file from the archive of a language model."
-            )
-    if vocabulary_file is None:
-        vocabulary_file = os.path.join(os.path.dirname(softmax_file), VOCABULARY_FILE)
-    words, counts = zip(*read_vocabulary(vocabulary_file))
-    weight, bias = (torch.from_numpy(arrays[name]) for name in (_WEIGHT, _BIAS))
-    return SoftmaxWeights(weight, bias, list(words), None if None in counts else list(counts))

@@ -9,15 +9,10 @@ from typing import Any, Dict, List, Optional, Tuple, Union
 
 import torch
 
-from elmo_plugin.bilm.bilm import Bilm
+from elmo_plugin.bilm.bilm import Bilm, fingerprint
 from elmo_plugin.bilm.files.layout import read_weights
-from elmo_plugin.bilm.fingerprint import fingerprint
-from elmo_plugin.bilm.options import (
-    STORED_OPTIONS,
-    BilmOptions,
-    decode_bytes,
-    decode_stored_options,
-)
+from elmo_plugin.bilm.options import BilmOptions
+from elmo_plugin.bilm.stored_options import STORED_OPTIONS, decode_bytes, decode_stored_options
 from elmo_plugin.bilm.vocabulary_file import read_predicted_words
 from elmo_plugin.environment import DEFAULTS
 from elmo_plugin.util.errors import ConfigurationError
@@ -103,11 +98,11 @@ class TrainedModel:
         found = [prefix for prefix in bilms if name is None or prefix == f"{name}."]
         if len(found) != 1:
             names = ", ".join(prefix.removesuffix(".") for prefix in bilms)
-            several = f"{len(bilms)} biLMs; name one of them: {names} (found {name or 'no name'})."
-            none = (
-                "no biLM: expected a model trained as `elmo-bilm` or with an `elmo-token-embedder`."
+            raise ConfigurationError(
+                f"{self.location}: expected one biLM or the name of one of several, found "
+                f"{name or 'no name'}; the model holds {names or 'none'}. Models that are trained "
+                "as `elmo-bilm` or with an `elmo-token-embedder` hold one."
             )
-            raise ConfigurationError(f"{self.location} holds {several if bilms else none}")
         stored = bilms[found[0]]
         options = BilmOptions.from_dict(stored["options"], self.location)
         return options, stored["options_file"], with_prefix(found[0], self.parameters)

@@ -28,20 +28,20 @@ class Perplexity:
         self._loss[direction] = self._loss.get(direction, 0.0) + float(loss)
         self._num_tokens[direction] = self._num_tokens.get(direction, 0) + num_tokens
 
-    def mean_loss(self) -> float:
-        """Mean over directions of the loss per token, in nats; NaN before the first batch."""
-        means = [self._loss[name] / self._num_tokens[name] for name in self._loss]
-        return sum(means) / len(means) if means else math.nan
-
     def get_metric(self, reset: bool = False) -> Dict[str, float]:
-        """`perplexity`, the geometric mean, and `<direction>_perplexity` of each direction."""
+        """
+        `perplexity`, the geometric mean, and `<direction>_perplexity` of each direction; NaN before
+        the first batch.
+        """
         if reset:
             for name in self._loss:
                 self._loss[name] = sum_over_processes(self._loss[name])
                 self._num_tokens[name] = sum_over_processes(self._num_tokens[name])
-        result = {"perplexity": perplexity_of(self.mean_loss())}
-        for name in self._loss:
-            result[f"{name}_perplexity"] = perplexity_of(self._loss[name] / self._num_tokens[name])
+        means = {name: loss / self._num_tokens[name] for name, loss in self._loss.items()}
+        mean = sum(means.values()) / len(means) if means else math.nan
+        result = {"perplexity": perplexity_of(mean)}
+        for name, loss in means.items():
+            result[f"{name}_perplexity"] = perplexity_of(loss)
         if reset:
             self.reset()
         return result

@@ -10,8 +10,7 @@ from typing import Dict, Iterable, Iterator, List, Optional, Tuple, Union
 
 import numpy
 
-from elmo_plugin.bilm import Bilm
-from elmo_plugin.bilm.fingerprint import fingerprint
+from elmo_plugin.bilm import Bilm, fingerprint
 
 try:
     import lmdb

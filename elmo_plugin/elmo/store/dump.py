@@ -10,8 +10,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Set,
 
 import numpy
 
-from elmo_plugin.bilm import Bilm
-from elmo_plugin.bilm.fingerprint import fingerprint, weights_type
+from elmo_plugin.bilm import Bilm, fingerprint, weights_type
 from elmo_plugin.corpora.sentence_per_line import DigestedText
 from elmo_plugin.elmo.store.formats import as_strings, format_of
 from elmo_plugin.elmo.store.rows import ResumableFile, RowFile, settings_difference

@@ -6,9 +6,13 @@ from allennlp.nn.util import move_to_device
 from overrides import overrides
 
 from elmo_plugin.bilm.characters import map_of
-from elmo_plugin.bilm.pretraining.batches import SentenceBatches, StreamBatches
+from elmo_plugin.bilm.pretraining.batches import (
+    BatchBuilder,
+    SentenceBatches,
+    StreamBatches,
+    TextPass,
+)
 from elmo_plugin.bilm.pretraining.language_model import options_for
-from elmo_plugin.bilm.pretraining.passes import BatchBuilder, TextPass
 from elmo_plugin.bilm.pretraining.text import TextPath
 from elmo_plugin.tasks.bilm.reader import BilmReader
 from elmo_plugin.tasks.bilm.vocabulary import softmax_ids

@@ -9,7 +9,7 @@ from allennlp.nn import InitializerApplicator
 from allennlp.training.metrics import Metric
 from overrides import overrides
 
-from elmo_plugin.bilm.files.load import given_options, load_weights
+from elmo_plugin.bilm.files.load import load_weights, read_options
 from elmo_plugin.bilm.files.softmax import SOFTMAX_FILE, find_softmax
 from elmo_plugin.bilm.pretraining.language_model import LanguageModel
 from elmo_plugin.bilm.pretraining.perplexity import Perplexity
@@ -66,7 +66,7 @@ class BilmModel(LanguageModel, Model):
         serialization_dir: Optional[str] = None,
     ) -> None:
         super().__init__(
-            given_options(options, options_file, serialization_dir, "model"),
+            read_options(options_file, serialization_dir, options),
             list(softmax_ids(vocab)),
             softmax_counts(vocab),
             num_samples,

@@ -4,7 +4,7 @@ from allennlp.data import DatasetReader, Instance
 from allennlp.data.fields import MetadataField
 from overrides import overrides
 
-from elmo_plugin.bilm.files.load import given_options
+from elmo_plugin.bilm.files.load import read_options
 from elmo_plugin.bilm.pretraining.text import Text, TextPath, decoded
 from elmo_plugin.util.errors import check_least
 
@@ -30,7 +30,7 @@ class BilmReader(DatasetReader):
     ) -> None:
         super().__init__(max_instances=max_instances, serialization_dir=serialization_dir)
         check_least(1, max_tokens=max_tokens)
-        self.options = given_options(options, options_file, serialization_dir, "dataset_reader")
+        self.options = read_options(options_file, serialization_dir, options)
         self._max_tokens = max_tokens
         self._decoding_errors = decoding_errors
 

@@ -36,7 +36,7 @@ class SoftmaxVocabulary(Vocabulary):
     ) -> "SoftmaxVocabulary":
         """
         Counts the words of `text` (see `Text`, and `DecodedPath` for `decoding_errors`), or reads a
-        vocabulary `file` (see `read_vocabulary`). For `size` and `min_count` see `choose_words`.
+        vocabulary `file` (see `read_vocabulary`). `size` and `min_count`: see `count_and_choose`.
         """
         if (text is None) == (file is None):
             raise ConfigurationError(

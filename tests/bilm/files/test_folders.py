@@ -14,7 +14,6 @@ import torch
 from allennlp.common.checks import ConfigurationError
 from allennlp.modules.elmo import Elmo as AllenNlpElmo
 from allennlp.modules.elmo import batch_to_ids
-from safetensors import safe_open
 
 from elmo_plugin import embed_sentences, save_weights
 from elmo_plugin.bilm import Bilm, BilmOptions, load_bilm
@@ -154,7 +153,7 @@ def test_what_cannot_be_written_is_refused_before_anything_is(
     tokens = BilmOptions.from_dict(source).with_words([*WORDS[:-1], "another"])
     for bilm, name, expected in [
         (make_bilm(), "file", "file is a file; expected a folder"),
-        (make_bilm(projection_dim=9), "out", "expected a softmax 9 wide.*found 6"),
+        (make_bilm(projection_dim=9), "out", r"a weight of shape \(7, 9\), .*found \(7, 6\)"),
         (Bilm(tokens), "out", "expected the same words in the same order"),
     ]:
         with pytest.raises(ConfigurationError, match=expected):
@@ -168,7 +167,6 @@ def test_what_allennlps_elmo_cannot_read_is_known_by_its_setting(make_bilm):
         (dict(projection=False), "`char_cnn.projection` is false"),
         (dict(projection_dim=None), "`lstm.projection_dim` is null"),
         (dict(use_skip_connections=False), "`lstm.use_skip_connections` is false"),
-        (dict(character_unit="code_point"), "`char_cnn.character_unit` is code_point"),
         (dict(max_characters_per_token=20), "`char_cnn.max_characters_per_token` is 20, not 50"),
     ]:
         assert allennlp_obstacle(make_bilm(**changes).options) == expected
@@ -204,13 +202,6 @@ def test_a_folder_of_options_and_hdf5_is_read(shared_bilm, options_file, tmp_pat
     assert read.warm_up
 
 
-def test_tensors_have_the_names_of_published_files(shared_bilm, tmp_path):
-    shared_bilm.save_pretrained(tmp_path, dtype="float16")
-    with safe_open(tmp_path / "model.safetensors", framework="pt") as opened:
-        assert "RNN_0/RNN/MultiRNNCell/Cell0/LSTMCell/W_0" in opened.keys()
-        assert opened.get_tensor("char_embed").dtype == torch.float16
-
-
 def test_token_embeddings_and_forward_only_models_are_written_and_read(make_options, tmp_path):
     folder = save_token_bilm(tmp_path / "tokens", make_options(bidirectional=False))
     bilm = Bilm.from_pretrained(folder)
@@ -232,15 +223,9 @@ def test_the_model_card_holds_the_numbers_that_were_measured(shared_bilm, tmp_pa
     assert "| perplexity | 1 |" in card.read_text()
 
 
-def test_what_is_missing_is_named(shared_bilm, tmp_path):
+def test_what_is_missing_is_named(tmp_path):
     with pytest.raises(ConfigurationError, match="expected config.json and model.safetensors, or"):
         Bilm.from_pretrained(tmp_path)
-    shared_bilm.save_pretrained(tmp_path)
-    (tmp_path / "model.safetensors").unlink()
-    with pytest.raises(ConfigurationError, match="holds config.json, but not model.safetensors"):
-        Bilm.from_pretrained(tmp_path)
-    with pytest.raises(ConfigurationError, match="Folder .*elsewhere does not exist"):
-        Bilm.from_pretrained(tmp_path / "elsewhere")
 
 
 def test_a_hub_name_without_its_package_says_what_to_install(monkeypatch):

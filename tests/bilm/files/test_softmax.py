@@ -85,14 +85,14 @@ def with_array(name, shape):
 @pytest.mark.parametrize(
     "spoil, expected",
     [
-        (with_array("softmax/W", (7, 20)), "expected a softmax 6 wide, as the output of one direc"),
-        (with_array("softmax/W", (6, 6)), "found 6 in the weight and 7 in the bias"),
+        (with_array("softmax/W", (7, 20)), "expected a weight of shape (7, 6), "),
+        (with_array("softmax/W", (6, 6)), "a bias of shape (7,), found (6, 6) and (7,)"),
+        (with_array("softmax/b", (7, 1)), "found (7, 6) and (7, 1)"),
         (
-            with_array("softmax/b", (7, 1)),
-            "softmax/b of 1 axes, found one of shape (7, 1). ",
+            lambda folder: put("softmax/W", None)(folder / "softmax.hdf5"),
+            "the tensors softmax/W and softmax/b, found softmax/b",
         ),
-        (lambda folder: put("softmax/W", None)(folder / "softmax.hdf5"), "of 2 axes, found none"),
-        (rewritten(WORDS[:-1]), "expected 6 rows, one per word, found 7 in the weight and 7 in"),
+        (rewritten(WORDS[:-1]), "expected a weight of shape (6, 6), the number of words"),
         (rewritten(["<S>", "</S>", "the"]), "vocabulary.txt:3: expected `<UNK>`, found `the`"),
         (lambda folder: (folder / "vocabulary.txt").unlink(), "vocabulary.txt does not exist"),
         (lambda folder: cut(folder / "softmax.hdf5"), "softmax.hdf5 cannot be read; it is damaged"),

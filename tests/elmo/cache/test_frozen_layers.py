@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from elmo_plugin import Elmo
-from elmo_plugin.bilm.fingerprint import fingerprint
+from elmo_plugin.bilm import fingerprint
 from elmo_plugin.elmo import token_batches
 from elmo_plugin.elmo.cache import layer_cache
 from elmo_plugin.elmo.cache.frozen_layers import FrozenLayers

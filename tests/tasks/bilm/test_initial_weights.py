@@ -109,16 +109,14 @@ def test_a_softmax_whose_words_are_missing_or_others_is_refused(trained, vocab, 
     path = str(save_as_one_file(trained, tmp_path))
     words = tmp_path / "vocabulary.txt"
     words.write_text(words.read_text() + "more\n")
-    with pytest.raises(
-        ConfigurationError, match="weights.hdf5 .*expected 8 rows, one per word, fo"
-    ):
+    with pytest.raises(ConfigurationError, match="weights.hdf5 .*expected a weight of shape .8, "):
         BilmModel(vocab, make_options(), initial_weights=path)
     words.unlink()
     with pytest.raises(ConfigurationError, match="vocabulary.txt does not exist"):
         BilmModel(vocab, make_options(), initial_weights=path)
     with h5py.File(path, "a") as file:
         del file["softmax/b"]
-    with pytest.raises(ConfigurationError, match="a tensor softmax/b of 1 axes, found none"):
+    with pytest.raises(ConfigurationError, match="softmax/W and softmax/b, found softmax/W"):
         BilmModel(vocab, make_options(), initial_weights=path)
 
 

@@ -37,7 +37,7 @@ def test_an_instance_holds_the_words_of_a_sentence(tmp_path):
 def test_impossible_settings_are_refused(make_options):
     with pytest.raises(ConfigurationError, match="`options` or `options_file`, found both"):
         BilmReader(options=make_options(), options_file="options.json")
-    with pytest.raises(ConfigurationError, match="dataset_reader.options: `lstm.dim` is missing"):
+    with pytest.raises(ConfigurationError, match="`lstm.dim` is missing"):
         BilmReader(options={**make_options(), "lstm": {}})
     with pytest.raises(ConfigurationError, match="`max_tokens` of at least 1, found 0"):
         BilmReader(max_tokens=0)

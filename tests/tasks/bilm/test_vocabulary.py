@@ -3,8 +3,7 @@ from allennlp.common import Params
 from allennlp.common.checks import ConfigurationError
 from allennlp.data import Vocabulary
 
-from elmo_plugin.bilm.vocabulary_file import choose_words, read_vocabulary, write_vocabulary
-from elmo_plugin.corpora.sentence_per_line import count_words
+from elmo_plugin.bilm.vocabulary_file import count_and_choose, read_vocabulary, write_vocabulary
 from elmo_plugin.tasks.bilm.vocabulary import SoftmaxVocabulary, softmax_counts, softmax_ids
 
 TEXT = "the owl saw the owl\n\nthe cat saw it\n"
@@ -67,7 +66,7 @@ def saved_and_loaded(vocabulary, folder):
 )
 def test_words_come_by_count_and_then_by_their_letters_also_when_loaded(text, settings, expected):
     if not settings:
-        assert choose_words(count_words([text])) == expected
+        assert count_and_choose(text) == expected
     vocabulary = from_params(text=str(text), **settings)
     ours, theirs = saved_and_loaded(vocabulary, text.parent / "vocabulary")
     assert isinstance(vocabulary, SoftmaxVocabulary) and isinstance(ours, SoftmaxVocabulary)
@@ -78,7 +77,7 @@ def test_words_come_by_count_and_then_by_their_letters_also_when_loaded(text, se
 
 def test_special_words_that_stand_in_the_text_are_counted_where_they_belong(tmp_path):
     (tmp_path / "a.txt").write_text("<S> the <UNK> </S>\n<S> <UNK> saw </S>\n")
-    assert choose_words(count_words([tmp_path / "a.txt"])) == [
+    assert count_and_choose(tmp_path / "a.txt") == [
         ("<S>", 4), ("</S>", 4), ("<UNK>", 2), ("saw", 1), ("the", 1)
     ]  # fmt: skip
 
@@ -101,7 +100,9 @@ def test_a_file_of_bilm_tf_has_no_counts(vocabulary_file, tmp_path):
     assert words(vocabulary) == ["<S>", "</S>", "<UNK>", "the", "a\u00a0b"]
     for each in (vocabulary, *saved_and_loaded(vocabulary, tmp_path / "vocabulary")):
         assert softmax_counts(each) is None
-    with pytest.raises(ConfigurationError, match="holds no counts, so `min_count` 2 cannot"):
+    with pytest.raises(
+        ConfigurationError, match=r"with counts of at least `min_count` \(2\), found none"
+    ):
         from_params(file=file, min_count=2)
 
 
@@ -121,15 +122,16 @@ def test_words_of_a_file_that_were_never_counted_are_kept(vocabulary_file):
         (["the\t9", "of\t8", "a\t3"], ":1: expected `<S>`, found `the`"),
         (["<S>\t9", "</S>\t9", "the\t3"], ":3: expected `<UNK>`, found `the`"),
         (["</S>", "<S>", "<UNK>"], ":1: expected `<S>`, found `</S>`"),
-        (["<S>\t9", "</S>\t9"], "expected <S>, </S>, <UNK> and .*found 2 lines"),
-        (["<S>", "</S>", "<UNK>"], "found 3 lines"),
-        ([], "found 0 lines"),
-        (["<S>\t9", "</S>\t9", "<UNK>\t3", "the\t5", "the\t4"], ":5: `the` occurs twice"),
+        (["<S>\t9", "</S>\t9"], "expected words besides <S>, </S>, <UNK> .*found none"),
+        (["<S>", "</S>", "<UNK>"], "expected words besides .*found none"),
+        ([], "expected words besides .*found none"),
+        (["<S>\t9", "</S>\t9", "<UNK>\t3", "the\t5", "the\t4"], ":5: .* once, found `the` twice"),
         (["<S>\t9", "</S>\t9", "<UNK>\t3", "the\tmany"], r":4: .*`word<TAB>count`.*'the\\tmany'"),
         (["<S>\t9", "</S>\t9", "<UNK>\t3", "the\t-4"], ":4: .*`word<TAB>count`"),
-        (["<S>\t9", "</S>\t9", "<UNK>\t3", "the"], ":4: .*a count after every word .*found none"),
-        (["<S>", "</S>", "<UNK>", "the\t4"], ":4: .*a count after every word .*found 4"),
-        (["<S>", "</S>", "<UNK>", "", "the"], ":4: expected a word, found none"),
+        (["<S>\t9", "</S>\t9", "<UNK>\t3", "the\t"], ":4: .*`word<TAB>count`"),
+        (["<S>\t9", "</S>\t9", "<UNK>\t3", "the"], ":4: .*`word<TAB>count`.*found 'the'"),
+        (["<S>", "</S>", "<UNK>", "the\t4"], ":4: .*a word without count, found"),
+        (["<S>", "</S>", "<UNK>", "", "the"], ":4: expected a word without count, found ''"),
     ],
 )
 def test_a_file_that_cannot_be_one_is_refused(vocabulary_file, lines, message):
@@ -145,17 +147,17 @@ def test_a_file_that_cannot_be_one_is_refused(vocabulary_file, lines, message):
         ({"text": "", "file": "text.txt"}, "found both"),
         ({"text": "text.txt", "size": 3}, "`size` of at least 4, found 3"),
         ({"text": "text.txt", "min_count": 0}, "`min_count` of at least 1, found 0"),
-        ({"text": "text.txt", "min_count": 4}, "`min_count` of at most 3, .* found 4"),
-        ({"file": "vocabulary.txt", "min_count": 4}, "`min_count` of at most 3, .* found 4"),
+        ({"text": "text.txt", "min_count": 4}, r"at least `min_count` \(4\), found none"),
+        ({"file": "vocabulary.txt", "min_count": 4}, r"at least `min_count` \(4\), found none"),
         ({"file": "nowhere.txt"}, "nowhere.txt does not exist"),
         ({"text": "nowhere.txt"}, "`nowhere.txt` is no file"),
         ({"file": "latin.txt"}, "latin.txt:2: expected UTF-8"),
-        ({"text": "empty.txt"}, "Expected words, found none in .*empty.txt"),
+        ({"text": "empty.txt"}, "empty.txt: expected words .*found none"),
     ],
 )
 def test_impossible_settings_are_refused(text, tmp_path, monkeypatch, settings, message):
     monkeypatch.chdir(tmp_path)
-    write_vocabulary(choose_words(count_words([text])), tmp_path / "vocabulary.txt")
+    write_vocabulary(count_and_choose(text), tmp_path / "vocabulary.txt")
     (tmp_path / "latin.txt").write_bytes(b"<S>\ncaf\xe9\n")
     (tmp_path / "empty.txt").write_text("\n\n")
     with pytest.raises(ConfigurationError, match=message):
@@ -170,7 +172,7 @@ def test_odd_words_survive_saving_and_loading(tmp_path):
     for loaded in saved_and_loaded(vocabulary, tmp_path / "vocabulary"):
         assert softmax_ids(loaded) == ids
         assert softmax_counts(loaded) == softmax_counts(vocabulary)
-    write_vocabulary(choose_words(count_words([tmp_path / "a.txt"])), tmp_path / "file.txt")
+    write_vocabulary(count_and_choose(tmp_path / "a.txt"), tmp_path / "file.txt")
     assert softmax_ids(from_params(file=str(tmp_path / "file.txt"))) == ids
 
 
