@@ -145,7 +145,7 @@ class PackedLinear(torch.nn.Linear):
         """Maps `(num_rows, in_features)` to `(num_rows, out_features)`; `bias` replaces its own."""
         bias = self.bias if bias is None else bias
         if tracks_gradients(self.weight, inputs, bias):
-            self.drop_packed()
+            self.prepare_gradients()
             return padded_linear(inputs, self.weight, bias)
         if (
             self.caches_packed
@@ -165,6 +165,14 @@ class PackedLinear(torch.nn.Linear):
         if PackedMatrix.can_pack(self.weight.device, self.weight.dtype):
             return self.cached(PackedMatrix)
         return PackedMatrix(self.weight)
+
+    def values(self) -> torch.Tensor:
+        """The weight, as a recurrent layer reads it."""
+        return self.weight
+
+    def prepare_gradients(self) -> None:
+        """Called before a forward pass that autograd tracks."""
+        self.drop_packed()
 
     def drop_packed(self) -> None:
         """Forgets the packed copy; the next forward pass without gradients makes a new one."""
@@ -191,7 +199,7 @@ class PackedLinear(torch.nn.Linear):
     ) -> None:
         self.drop_packed()
         name, scale = f"{prefix}weight", state_dict.get(f"{prefix}scale")
-        if scale is not None and name in state_dict:
+        if scale is not None and name in state_dict and self.weight.is_floating_point():
             # This is the state of an `Int8Linear`.
             state_dict = {**state_dict, name: state_dict[name] * scale.unsqueeze(1)}
             del state_dict[f"{prefix}scale"]

@@ -13,7 +13,6 @@ from elmo_plugin.modules.recurrent.scan import (
     Backend,
     Gradients,
     LayerCall,
-    Linear,
     RecurrentState,
     Result,
     Run,
@@ -126,12 +125,11 @@ def _forward(
 
 
 def _panels(
-    weight: Optional[torch.Tensor], layer: Optional[Linear], *num_gates: int
+    weight: Optional[torch.Tensor], layer: Optional[PackedLinear], *num_gates: int
 ) -> Optional[torch.Tensor]:
     """`panels`, cached by the layer that owns the weight, if there is one."""
-    if isinstance(layer, PackedLinear):
+    if layer is not None:
         return layer.cached(panels, *num_gates)
-    # Not `layer.weight`, which for an `Int8Linear` may be on the device `meta` by now.
     return None if weight is None else panels(weight, *num_gates)
 
 
