@@ -1,8 +1,7 @@
 import os
 import re
-from itertools import product
 from os import PathLike
-from typing import Any, Dict, Union
+from typing import Any, Union
 
 import torch
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
@@ -61,21 +60,6 @@ class CoveEncoder(torch.nn.Module):
                 layer, _ = pad_packed_sequence(packed, True, total_length=mask.size(1))
                 layers[number, rows] = layer.to(layers)
         return layers
-
-    def _load_from_state_dict(
-        self, state_dict: Dict[str, torch.Tensor], prefix: str, *args: Any
-    ) -> None:
-        # Archives of earlier versions have a layer per direction, with one bias.
-        directions = (("forward", "_l0"), ("backward", "_l0_reverse"))
-        for number, (direction, suffix) in product((0, 1), directions):
-            old, new = f"{prefix}{direction}_layers.{number}.", f"{prefix}layers.{number}."
-            if f"{old}bias" in state_dict:
-                bias = state_dict.pop(f"{old}bias")
-                state_dict[f"{new}bias_ih{suffix}"] = bias
-                state_dict[f"{new}bias_hh{suffix}"] = torch.zeros_like(bias)
-                state_dict[f"{new}weight_ih{suffix}"] = state_dict.pop(f"{old}input.weight")
-                state_dict[f"{new}weight_hh{suffix}"] = state_dict.pop(f"{old}recurrent.weight")
-        super()._load_from_state_dict(state_dict, prefix, *args)
 
 
 def read_cove_encoder(weight_file: Union[str, PathLike]) -> CoveEncoder:

@@ -44,16 +44,6 @@ def with_rows(values: torch.Tensor, num_rows: int) -> torch.Tensor:
     return pad(values, (0, 0, 0, num_missing)) if num_missing > 0 else values[:num_rows]
 
 
-def padded_linear(
-    inputs: torch.Tensor, weight: torch.Tensor, bias: Optional[torch.Tensor] = None
-) -> torch.Tensor:
-    """`linear` with inputs `(num_rows, in_features)`, padded where oneDNN compiles products."""
-    num_rows = len(inputs)
-    if onednn_compiles(inputs):
-        inputs = with_rows(inputs, padded_rows(num_rows))
-    return linear(inputs, weight, bias)[:num_rows]
-
-
 def transposed_product(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
     """
     `left.t() @ right` of shapes `(num_rows, m)` and `(num_rows, n)`, in the order that is faster on
@@ -146,7 +136,10 @@ class PackedLinear(torch.nn.Linear):
         bias = self.bias if bias is None else bias
         if tracks_gradients(self.weight, inputs, bias):
             self.prepare_gradients()
-            return padded_linear(inputs, self.weight, bias)
+            num_rows = len(inputs)
+            if onednn_compiles(inputs):
+                inputs = with_rows(inputs, padded_rows(num_rows))
+            return linear(inputs, self.weight, bias)[:num_rows]
         if (
             self.caches_packed
             and inputs.dtype == self.weight.dtype

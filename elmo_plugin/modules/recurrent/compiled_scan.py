@@ -1,6 +1,7 @@
-from ctypes import Structure, addressof, c_float, c_int64, c_void_p
+import struct
+from ctypes import c_int64
 from math import inf
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, List, Optional, Sequence, Tuple
 
 import torch
 from torch.nn.functional import pad
@@ -57,7 +58,7 @@ class CompiledScan(Backend):
         activations: Sequence[Optional[SavedActivations]] = saved or [None] * len(run.calls)
         scans, results = zip(*(_forward(run, *each) for each in zip(run.calls, activations)))
         dtype = run.calls[0].inputs.dtype
-        _call(f"forward_scan_{_NAMES[dtype]}", _ForwardScan, scans, run)
+        _call(f"forward_scan_{_NAMES[dtype]}", scans, run)
         return [
             (outputs, RecurrentState(final.hidden, final.cell.to(dtype)))
             for outputs, final in results
@@ -67,29 +68,24 @@ class CompiledScan(Backend):
         ((_, weights, state, _),) = run.calls
         d_outputs, d_hidden, d_cell = (dense_copy(each, torch.float32) for each in d[:3])
         projection = weights.projection
-        scan = {
-            **_settings(run, weights, len(d_cell), state is not None),
-            "gates": saved.gates,
-            "cell_states": saved.cell_states,
-            "first_cell_state": (
-                torch.zeros_like(d_cell) if state is None else dense_copy(state.cell, torch.float32)
-            ),
-            "hidden_states": saved.hidden_states,
-            "d_outputs": d_outputs,
-            "recurrent": panels(weights.recurrent.t()),
-            "projection": None if projection is None else panels(projection.t()),
-            "d_hidden": d_hidden,
-            "d_cell_state": d_cell,
-            "d_gates": d.gates,
-            "d_projected": d.projected,
-        }
-        _call("backward_scan", _BackwardScan, [scan], run)
+        first_cell_state = torch.zeros_like(d_cell)
+        if state is not None:
+            first_cell_state = dense_copy(state.cell, torch.float32)
+        # The fields of `kernels/scan.h` and `kernels/backward_scan.cpp`.
+        scan = [
+            *_settings(run, weights, len(d_cell), state is not None),
+            *(saved.gates, saved.cell_states, first_cell_state, saved.hidden_states, d_outputs),
+            panels(weights.recurrent.t()),
+            None if projection is None else panels(projection.t()),
+            *(d_hidden, d_cell, d.gates, d.projected),
+        ]
+        _call("backward_scan", [scan], run)
         return RecurrentState(d_hidden, d_cell)
 
 
 def _forward(
     run: Run, call: LayerCall, saved: Optional[SavedActivations]
-) -> Tuple[Dict[str, Any], Result]:
+) -> Tuple[List[Any], Result]:
     """What the compiled code reads and fills, and the tensors for the results."""
     (inputs, weights, state, _), rows = call, run.num_sentences
     outputs, dim = outputs_of(call, saved), weights.hidden_dim(run.cell)
@@ -106,21 +102,17 @@ def _forward(
     cell_outputs = None
     if weights.projection is not None:
         cell_outputs = saved.cell_outputs if saved else outputs.new_empty(rows, dim)
-    scan = {
-        **_settings(run, weights, len(final.cell), state is not None),
-        "input": _panels(weights.input, input_layer, run.cell.num_input_gates),
-        "recurrent": _panels(weights.recurrent, recurrent_layer, run.cell.num_recurrent_gates),
-        "projection": _panels(weights.projection, projection_layer),
-        "input_dim": inputs.size(1),
-        "inputs": inputs.contiguous(),
-        "bias": weights.bias.to(full),
-        "hidden": final.hidden,
-        "cell_state": final.cell,
-        "outputs": outputs,
-        "gates": saved and saved.gates,
-        "cell_states": saved and saved.cell_states,
-        "cell_outputs": cell_outputs,
-    }
+    # The fields of `kernels/scan.h` and `kernels/forward_scan.cpp`.
+    scan = [
+        *_settings(run, weights, len(final.cell), state is not None),
+        *(inputs.size(1), inputs.contiguous(), weights.bias.to(full)),
+        _panels(weights.input, input_layer, run.cell.num_input_gates),
+        _panels(weights.recurrent, recurrent_layer, run.cell.num_recurrent_gates),
+        _panels(weights.projection, projection_layer),
+        *(final.hidden, final.cell, outputs),
+        *(saved[:2] if saved else (None, None)),
+        cell_outputs,
+    ]
     return scan, (outputs, final)
 
 
@@ -161,71 +153,25 @@ def panels(weight: torch.Tensor, num_gates: Optional[int] = None) -> torch.Tenso
     return parts.permute(1, 3, 0, 2).contiguous().view(dtype)
 
 
-def _settings(run: Run, weights: Weights, rows: int, has_state: bool) -> Dict[str, Any]:
+def _settings(run: Run, weights: Weights, rows: int, has_state: bool) -> List[Any]:
+    sizes = torch.tensor(run.batch_sizes, dtype=torch.int64, device="cpu")
     dim = weights.hidden_dim(run.cell)
     setting = run.cell.kernel_setting(rows, dim)
-    is_mask = isinstance(setting, torch.Tensor)
-    return {
-        "hidden_dim": dim,
-        "output_dim": weights.output_dim,
-        "has_state": int(has_state),
-        "cell_clip": inf if is_mask else setting,
-        "projection_clip": run.cell.projection_clip or inf,
-        "dropout_mask": setting if is_mask else None,
-    }
+    clip, mask = (inf, setting) if isinstance(setting, torch.Tensor) else (setting, None)
+    projection_clip = float(run.cell.projection_clip or inf)
+    return [len(sizes), sizes, dim, weights.output_dim, has_state, clip, projection_clip, mask]
 
 
-_SETTINGS: Any = [
-    ("num_steps", c_int64),
-    ("batch_sizes", c_void_p),
-    ("hidden_dim", c_int64),
-    ("output_dim", c_int64),
-    ("has_state", c_int64),
-    ("cell_clip", c_float),
-    ("projection_clip", c_float),
-    ("dropout_mask", c_void_p),
-]
+def _call(name: str, scans: Sequence[List[Any]], run: Run) -> None:
+    content = b"".join(_as_field(value) for scan in scans for value in scan)
+    getattr(compiled_kernels(), f"{run.cell.kernel}_{name}")(content, c_int64(len(scans)))
 
 
-def _pointers(names: str) -> Any:
-    return [(name, c_void_p) for name in names.split()]
-
-
-class _ForwardScan(Structure):
-    """The fields of `kernels/scan.h` and `kernels/forward_scan.cpp`, in their order."""
-
-    _fields_ = [
-        *_SETTINGS,
-        ("input_dim", c_int64),
-        *_pointers(
-            "inputs bias input recurrent projection hidden cell_state outputs gates cell_states"
-            " cell_outputs"
-        ),
-    ]
-
-
-class _BackwardScan(Structure):
-    """The fields of `kernels/scan.h` and `kernels/backward_scan.cpp`, in their order."""
-
-    _fields_ = [
-        *_SETTINGS,
-        *_pointers(
-            "gates cell_states first_cell_state hidden_states d_outputs recurrent projection"
-            " d_hidden d_cell_state d_gates d_projected"
-        ),
-    ]
-
-
-def _call(name: str, structure: Any, scans: Sequence[Dict[str, Any]], run: Run) -> None:
-    sizes = (c_int64 * len(run.batch_sizes))(*run.batch_sizes)
-    arguments = (structure * len(scans))()
-    for argument, scan in zip(arguments, scans):
-        argument.num_steps, argument.batch_sizes = len(sizes), addressof(sizes)
-        for field, value in scan.items():
-            if isinstance(value, torch.Tensor):
-                # The compiled code checks nothing.
-                assert value.device.type == "cpu" and value.is_contiguous(), field
-                assert value.dtype in _NAMES, field
-                value = value.data_ptr()
-            setattr(argument, field, value)
-    getattr(compiled_kernels(), f"{run.cell.kernel}_{name}")(arguments, c_int64(len(scans)))
+def _as_field(value: Any) -> bytes:
+    """A number, or the address of a tensor, as a field of a C++ structure; all have 8 bytes."""
+    if isinstance(value, torch.Tensor):
+        # The compiled code checks nothing.
+        assert value.device.type == "cpu" and value.is_contiguous(), value.stride()
+        assert value.dtype in (torch.float32, torch.bfloat16, torch.int64), value.dtype
+        value = value.data_ptr()
+    return struct.pack("d" if isinstance(value, float) else "q", value or 0)

@@ -7,7 +7,7 @@ from overrides import overrides
 from torch.nn.functional import pad
 
 from elmo_plugin.util.distinct_rows import distinct_rows
-from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.errors import check_least
 
 _NAMESPACE = "token_characters"
 # Words in one product, of similar length. Few, because all are padded to the longest one.
@@ -43,11 +43,7 @@ class CharacterCnn(TokenEmbedder):
     ) -> None:
         super().__init__()
         self.widths = width if isinstance(width, list) else [width]
-        if min(self.widths, default=0) < 1:
-            raise ConfigurationError(
-                "CharacterCnn: expected a `width` of 1 or more characters, or a list of such "
-                f"numbers, found {width}."
-            )
+        check_least(1, width=min(self.widths, default=0))
         self.embedding = Embedding(
             embedding_dim, vocab=vocab, vocab_namespace=_NAMESPACE, padding_index=0
         )
