@@ -27,6 +27,8 @@ class CoveEncoder(torch.nn.Module):
         super().__init__()
         self.input_dim = input_dim
         self.hidden_dim = hidden_dim
+        #: Width of a layer's output, both directions together.
+        self.output_dim = 2 * hidden_dim
         # A module per layer, because an LSTM of two layers returns only the second one's states.
         self.layers = torch.nn.ModuleList(
             torch.nn.LSTM(
@@ -34,11 +36,6 @@ class CoveEncoder(torch.nn.Module):
             ).to_empty(device="cpu")
             for width in (input_dim, 2 * hidden_dim)
         ).requires_grad_(False)
-
-    @property
-    def output_dim(self) -> int:
-        """Width of a layer's output, both directions together."""
-        return 2 * self.hidden_dim
 
     def forward(self, vectors: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         """
