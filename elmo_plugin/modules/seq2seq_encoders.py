@@ -190,16 +190,15 @@ class HighwayLstm(RecurrentEncoder):
         widths = [input_size] + [hidden_size] * (num_layers - 1)
         # Keeps the global random state: the default weights are replaced below.
         with torch.random.fork_rng(devices=[]):
-            self.layers: Any = torch.nn.ModuleList(
-                RecurrentLayer(HighwayLstmCell(), width, hidden_size) for width in widths
-            )
+            layers = [RecurrentLayer(HighwayLstmCell(), width, hidden_size) for width in widths]
         with torch.no_grad():
             for parameter in ("input", "recurrent"):
-                for layer in self.layers:
+                for layer in layers:
                     for weight in layer.gates(parameter).values():
                         torch.nn.init.orthogonal_(weight)
-            for layer in self.layers:
+            for layer in layers:
                 layer.gates("bias")["forget"].fill_(1.0)
+        self.layers: Any = torch.nn.ModuleList(layers)
 
     @overrides
     def is_bidirectional(self) -> bool:

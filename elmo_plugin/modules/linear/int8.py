@@ -89,22 +89,21 @@ class Int8Linear(PackedLinear):
     def packed(self) -> PackedMatrix:
         return self.cached(Int8Matrix, self.scale)
 
-    def prepare_gradients(self) -> None:
+    def drop_packed(self) -> None:
         """Refuses a forward pass with gradients, which could not reach the weight."""
         raise RuntimeError(
             "Expected weights that can be trained, found int8. Load the biLM with `dtype` float32, "
             "or run it under `torch.no_grad()`."
         )
 
-    def forward(self, inputs: torch.Tensor, bias: Optional[torch.Tensor] = None) -> torch.Tensor:
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
         """Like `PackedLinear.forward`; raises `RuntimeError` if autograd would track the result."""
-        bias = self.bias if bias is None else bias
-        if tracks_gradients(inputs, bias):
-            self.prepare_gradients()
+        if tracks_gradients(inputs, self.bias):
+            self.drop_packed()
         if self.is_fast and len(inputs):
-            return self.packed().product(inputs, bias)
+            return self.packed().product(inputs, self.bias)
         product = linear(inputs.float(), self.dequantize())
-        return (product if bias is None else product.add_(bias)).to(inputs.dtype)
+        return (product if self.bias is None else product.add_(self.bias)).to(inputs.dtype)
 
     def _apply(self, fn: Callable, recurse: bool = True) -> "Int8Linear":
         scale = self.scale

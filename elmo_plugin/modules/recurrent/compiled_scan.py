@@ -1,5 +1,6 @@
 import struct
 from ctypes import c_int64
+from itertools import repeat
 from math import inf
 from typing import Any, List, Optional, Sequence, Tuple
 
@@ -55,8 +56,8 @@ class CompiledScan(Backend):
         )
 
     def forward(self, run: Run, saved: Optional[Sequence[SavedActivations]] = None) -> List[Result]:
-        activations: Sequence[Optional[SavedActivations]] = saved or [None] * len(run.calls)
-        scans, results = zip(*(_forward(run, *each) for each in zip(run.calls, activations)))
+        pairs = zip(run.calls, saved or repeat(None))
+        scans, results = zip(*(_forward(run, *each) for each in pairs))
         dtype = run.calls[0].inputs.dtype
         _call(f"forward_scan_{_NAMES[dtype]}", scans, run)
         return [
@@ -90,14 +91,11 @@ def _forward(
     (inputs, weights, state, _), rows = call, run.num_sentences
     outputs, dim = outputs_of(call, saved), weights.hidden_dim(run.cell)
     full = torch.promote_types(outputs.dtype, torch.float32)
-    if state is None:
-        final = RecurrentState(
-            outputs.new_zeros(rows, weights.output_dim), outputs.new_zeros(rows, dim, dtype=full)
-        )
-    else:
-        final = RecurrentState(
-            dense_copy(state.hidden, outputs.dtype), dense_copy(state.cell, full)
-        )
+    hidden, cell_state = state or (
+        outputs.new_zeros(rows, weights.output_dim),
+        outputs.new_zeros(rows, dim),
+    )
+    final = RecurrentState(dense_copy(hidden, outputs.dtype), dense_copy(cell_state, full))
     input_layer, recurrent_layer, projection_layer = call.layers or (None, None, None)
     cell_outputs = None
     if weights.projection is not None:
@@ -142,14 +140,13 @@ def panels(weight: torch.Tensor, num_gates: Optional[int] = None) -> torch.Tenso
         # Two inputs as one number.
         weight = pad(weight, (0, weight.size(1) % 2)).contiguous().view(torch.int32)
     if num_gates is None:
-        # Shape: (num_panels, 4, width, in_features)
         parts = pad(weight, (0, 0, 0, -len(weight) % (_PLAIN * width)))
-        parts = parts.unflatten(0, (-1, _PLAIN, width))
-        return parts.permute(0, 3, 1, 2).contiguous().view(dtype)
-    # Shape: (num_gates, hidden_dim, in_features)
-    gates = weight.unflatten(0, (num_gates, -1))
-    # Shape: (num_gates, num_panels, width, in_features)
-    parts = pad(gates, (0, 0, 0, -gates.size(1) % width)).unflatten(1, (-1, width))
+        parts = parts.unflatten(0, (-1, _PLAIN, width)).transpose(0, 1)
+    else:
+        # Shape: (num_gates, hidden_dim, in_features)
+        gates = weight.unflatten(0, (num_gates, -1))
+        parts = pad(gates, (0, 0, 0, -gates.size(1) % width)).unflatten(1, (-1, width))
+    # Shape before: (num_gates or 4, num_panels, width, in_features)
     return parts.permute(1, 3, 0, 2).contiguous().view(dtype)
 
 

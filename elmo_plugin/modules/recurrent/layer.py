@@ -83,7 +83,7 @@ class RecurrentLayer(torch.nn.Module):
         # Without gradients, do not even list the parameters: it takes as long as a product.
         if torch.is_grad_enabled() and tracks_gradients(inputs, *(state or ()), *self.parameters()):
             for layer in given:
-                layer.prepare_gradients()
+                layer.drop_packed()
         caches = all(layer.caches_packed for layer in given)
         return LayerCall(inputs, self.weights(cell), state, layers if caches else None)
 

@@ -1,4 +1,5 @@
-from typing import Iterator, List, Optional, Sequence, Tuple
+from itertools import repeat
+from typing import Any, Iterator, List, Optional, Sequence, Tuple
 
 import torch
 
@@ -24,8 +25,7 @@ class Loop(Backend):
     """Runs the steps one by one, for any cell, type and device. Cells are in float32 at least."""
 
     def forward(self, run: Run, saved: Optional[Sequence[SavedActivations]] = None) -> List[Result]:
-        activations: Sequence[Optional[SavedActivations]] = saved or [None] * len(run.calls)
-        return [_forward(run, *each) for each in zip(run.calls, activations)]
+        return [_forward(run, *each) for each in zip(run.calls, saved or repeat(None))]
 
     def backward(self, run: Run, saved: SavedActivations, d: Gradients) -> RecurrentState:
         cell, ((_, weights, state, _),), batch_sizes = run
@@ -105,8 +105,8 @@ def _forward(run: Run, call: LayerCall, saved: Optional[SavedActivations]) -> Re
     return outputs, RecurrentState(final_hidden, final_cell.to(weights.bias.dtype))
 
 
-def _matrices(call: LayerCall) -> List[Optional[PackedMatrix]]:
-    """The packed weights in the type of the inputs; the layers' own ones if that is their type."""
+def _matrices(call: LayerCall) -> List[Any]:
+    """The packed matrices in the type of the inputs; the layers' own ones if that is their type."""
     dtype, weights = call.inputs.dtype, call.weights
     if call.layers is not None and dtype == weights.bias.dtype:
         return [layer and layer.packed() for layer in call.layers]
