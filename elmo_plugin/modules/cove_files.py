@@ -8,10 +8,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.files import local_path
-from elmo_plugin.util.weights import read_state, with_prefix
-
-# A tensor of the second layer. Its name shows the prefix of all names.
-_LAST = "weight_ih_l1"
+from elmo_plugin.util.weights import read_state
 
 
 class CoveEncoder(torch.nn.Module):
@@ -65,22 +62,17 @@ def read_cove_encoder(weight_file: Union[str, PathLike]) -> CoveEncoder:
     two layers and any widths: the published file, or one of `examples/train_cove.py`. Nothing in it
     is executed.
 
-    `weight_file` is a local path or a URL, see `local_path`. Names may have a prefix
-    (`rnn.weight_ih_l0`); tensors without it are ignored. A file without a prefix must hold nothing
-    else. Raises a `ConfigurationError` if the file is missing, damaged, or no such state dict of
-    finite numbers.
+    `weight_file` is a local path or a URL, see `local_path`. Raises a `ConfigurationError` if the
+    file is missing, damaged, or no such state dict of finite numbers.
     """
     location = os.fspath(weight_file)
     try:
-        read = read_state(local_path(weight_file), location)
+        tensors = read_state(local_path(weight_file), location)
     except FileNotFoundError:
         raise ConfigurationError(
             f"CoVe's weight file {location} does not exist. Set ELMO_COVE, or `weight_file`, to "
             "the published state dict or to one that examples/train_cove.py has written."
         ) from None
-    state = {str(name): value for name, value in read.items()}
-    prefixes = [name.removesuffix(_LAST) for name in state if name.endswith(_LAST)]
-    tensors = with_prefix(prefixes[0], state) if len(prefixes) == 1 else state
     widths = [_width(tensors.get(f"weight_{part}_l0")) for part in ("ih", "hh")]
     lstm = torch.nn.LSTM(*widths, num_layers=2, bidirectional=True, device="meta")
     try:

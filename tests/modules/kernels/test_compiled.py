@@ -137,19 +137,6 @@ def test_small_activations_keep_their_digits(scale):
     torch.testing.assert_close(output[0].double(), 0.5 * expected.tanh(), rtol=1e-6, atol=0.0)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_a_mask_may_be_laid_out_in_any_way(dtype):
-    mask = torch.rand(7, 3).t()
-    weights = Weights(torch.randn(42, 5), torch.randn(35, 7), torch.randn(42))
-    weights = Weights(*(part.to(dtype) for part in weights[:3]))
-    inputs = torch.randn(6, 5, dtype=dtype)
-    outputs = [
-        run(HighwayLstmCell(each), Values(inputs, weights), [3, 3])[0]
-        for each in (mask, mask.contiguous())
-    ]
-    assert torch.equal(*outputs)
-
-
 @needs_compiler
 def test_an_environment_variable_turns_the_kernels_off(monkeypatch, caplog):
     assert highway_step(3).has_kernel
