@@ -3,7 +3,6 @@ from typing import List, Tuple
 
 import pytest
 import torch
-from allennlp.modules import ConditionalRandomField
 
 from elmo_plugin.modules.viterbi import decode
 
@@ -60,16 +59,6 @@ def test_decodes_the_best_of_all_sequences(seed):
             for sentence, length in zip(scores, lengths)
         ]
         assert decode(scores, mask, *given) == expected
-
-
-def test_equals_the_decoding_of_allennlp_s_random_field():
-    torch.manual_seed(0)
-    field = ConditionalRandomField(9)
-    scores, mask = random_batch([12, 7, 1, 10], 9)
-    decoded = decode(
-        scores, mask, field.start_transitions, field.transitions, field.end_transitions
-    )
-    assert decoded == [sequence for sequence, _ in field.viterbi_tags(scores, mask)]
 
 
 def test_padding_and_batch_order_change_nothing():

@@ -1,4 +1,5 @@
 import struct
+from array import array
 from ctypes import c_int64
 from itertools import repeat
 from math import inf
@@ -91,27 +92,27 @@ def _forward(
     (inputs, weights, state, _), rows = call, run.num_sentences
     outputs, dim = outputs_of(call, saved), weights.hidden_dim(run.cell)
     full = torch.promote_types(outputs.dtype, torch.float32)
-    hidden, cell_state = state or (
-        outputs.new_zeros(rows, weights.output_dim),
-        outputs.new_zeros(rows, dim),
-    )
-    final = RecurrentState(dense_copy(hidden, outputs.dtype), dense_copy(cell_state, full))
+    if state is None:
+        hidden = outputs.new_zeros(rows, weights.output_dim)
+        cell_state = outputs.new_zeros(rows, dim, dtype=full)
+    else:
+        hidden, cell_state = dense_copy(state.hidden, outputs.dtype), dense_copy(state.cell, full)
     input_layer, recurrent_layer, projection_layer = call.layers or (None, None, None)
     cell_outputs = None
     if weights.projection is not None:
         cell_outputs = saved.cell_outputs if saved else outputs.new_empty(rows, dim)
     # The fields of `kernels/scan.h` and `kernels/forward_scan.cpp`.
     scan = [
-        *_settings(run, weights, len(final.cell), state is not None),
+        *_settings(run, weights, len(cell_state), state is not None),
         *(inputs.size(1), inputs.contiguous(), weights.bias.to(full)),
         _panels(weights.input, input_layer, run.cell.num_input_gates),
         _panels(weights.recurrent, recurrent_layer, run.cell.num_recurrent_gates),
         _panels(weights.projection, projection_layer),
-        *(final.hidden, final.cell, outputs),
+        *(hidden, cell_state, outputs),
         *(saved[:2] if saved else (None, None)),
         cell_outputs,
     ]
-    return scan, (outputs, final)
+    return scan, (outputs, RecurrentState(hidden, cell_state))
 
 
 def _panels(
@@ -151,24 +152,28 @@ def panels(weight: torch.Tensor, num_gates: Optional[int] = None) -> torch.Tenso
 
 
 def _settings(run: Run, weights: Weights, rows: int, has_state: bool) -> List[Any]:
-    sizes = torch.tensor(run.batch_sizes, dtype=torch.int64, device="cpu")
     dim = weights.hidden_dim(run.cell)
     setting = run.cell.kernel_setting(rows, dim)
     clip, mask = (inf, setting) if isinstance(setting, torch.Tensor) else (setting, None)
-    projection_clip = float(run.cell.projection_clip or inf)
-    return [len(sizes), sizes, dim, weights.output_dim, has_state, clip, projection_clip, mask]
+    return [dim, weights.output_dim, has_state, clip, run.cell.projection_clip or inf, mask]
 
 
 def _call(name: str, scans: Sequence[List[Any]], run: Run) -> None:
-    content = b"".join(_as_field(value) for scan in scans for value in scan)
+    sizes = array("q", run.batch_sizes)
+    start = [len(sizes), sizes.buffer_info()[0]]
+    content = b"".join(_structure(start + scan) for scan in scans)
     getattr(compiled_kernels(), f"{run.cell.kernel}_{name}")(content, c_int64(len(scans)))
 
 
-def _as_field(value: Any) -> bytes:
-    """A number, or the address of a tensor, as a field of a C++ structure; all have 8 bytes."""
-    if isinstance(value, torch.Tensor):
-        # The compiled code checks nothing.
-        assert value.device.type == "cpu" and value.is_contiguous(), value.stride()
-        assert value.dtype in (torch.float32, torch.bfloat16, torch.int64), value.dtype
-        value = value.data_ptr()
-    return struct.pack("d" if isinstance(value, float) else "q", value or 0)
+def _structure(values: List[Any]) -> bytes:
+    """Numbers and the addresses of tensors as a C++ structure, whose fields have 8 bytes."""
+    fields = []
+    for value in values:
+        if isinstance(value, torch.Tensor):
+            # The compiled code checks nothing.
+            assert value.device.type == "cpu" and value.is_contiguous(), value.stride()
+            assert value.dtype in _NAMES, value.dtype
+            value = value.data_ptr()
+        fields.append(value or 0)
+    # Only the clips are no integers.
+    return struct.pack(f"5q2d{len(fields) - 7}q", *fields)

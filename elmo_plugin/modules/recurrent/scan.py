@@ -162,9 +162,9 @@ class _Scan(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *gradients: torch.Tensor) -> Tuple[Optional[torch.Tensor], ...]:
-        num_inputs = len(ctx.saved_tensors) - len(SavedActivations._fields)
-        run = _run(ctx.cell, ctx.batch_sizes, ctx.saved_tensors[:num_inputs])
-        saved = SavedActivations(*ctx.saved_tensors[num_inputs:])
+        tensors, num_saved = ctx.saved_tensors, len(SavedActivations._fields)
+        run = _run(ctx.cell, ctx.batch_sizes, tensors[:-num_saved])
+        saved = SavedActivations(*tensors[-num_saved:])
         ((inputs, weights, state, _),) = run.calls
         with torch.autocast(inputs.device.type, enabled=False):
             # Padded as products need it, so that they do not copy it.

@@ -84,7 +84,11 @@ def test_the_compiler_may_be_given_with_arguments_or_called_by_another_program(
         assert compiled_kernels() is not None and len(list(cache.iterdir())) == number
 
 
-def test_without_a_home_folder_there_are_none(cache, monkeypatch, caplog):
+def test_without_a_folder_to_write_to_there_are_none(tmp_path, cache, monkeypatch, caplog):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", os.fspath(tmp_path / "file"))
+    assert compiled_kernels() is None
+    compiled_kernels.cache_clear()
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", "~")
     with caplog.at_level("INFO"):
@@ -166,9 +170,3 @@ def test_a_compiler_that_does_not_work_leaves_the_formulas(cache, tmp_path, monk
     assert compiled_kernels() is None
     assert not list(cache.glob("*"))
     assert not highway_step(3).has_kernel
-
-
-def test_so_does_a_cache_that_cannot_be_written(tmp_path, cache, monkeypatch):
-    (tmp_path / "file").write_text("")
-    monkeypatch.setenv("XDG_CACHE_HOME", os.fspath(tmp_path / "file"))
-    assert compiled_kernels() is None

@@ -1,8 +1,5 @@
 """`Int8Linear`: its products against plain arithmetic, its state, and that it cannot be trained."""
 
-import copy
-import pickle
-
 import numpy
 import pytest
 import torch
@@ -96,14 +93,6 @@ def test_gradients_are_refused(layer, requires_grad):
         layer(inputs)
     with torch.no_grad():
         assert layer(inputs).shape == (5, 30)
-
-
-@pytest.mark.parametrize(
-    "duplicate", [copy.deepcopy, copy.copy, lambda layer: pickle.loads(pickle.dumps(layer))]
-)
-def test_a_copy_gives_the_same(layer, duplicate):
-    inputs = torch.randn(5, 40)
-    assert torch.equal(duplicate(layer)(inputs), layer(inputs))
 
 
 def test_the_state_is_integers_and_their_scale_and_goes_into_other_layers(exact, layer):

@@ -172,16 +172,6 @@ def test_memory_of_a_packed_weight_is_free_only_when_another_is_packed(layer):
     assert packed() is None
 
 
-def test_a_weight_in_training_is_never_cached_packed(layer):
-    layer.train()
-    inputs = torch.randn(5, NUM_IN)
-    with torch.no_grad():
-        layer(inputs)
-        assert packed_copy(layer) is None
-        layer.weight.data.mul_(2)
-        assert_is_linear(layer, inputs)
-
-
 @needs_onednn
 def test_a_frozen_layer_stays_packed_in_a_model_in_training(layer):
     layer.requires_grad_(False)

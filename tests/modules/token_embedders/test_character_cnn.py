@@ -100,14 +100,6 @@ def test_no_characters_give_zeros(shape):
     assert output.shape == (*shape[:2], 7) and not output.any()
 
 
-def test_works_in_autocast():
-    embedder = make_embedder()
-    ids = character_ids(SENTENCES)
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        output = embedder(ids)
-    torch.testing.assert_close(output.float(), embedder(ids), rtol=0.05, atol=0.01)
-
-
 def test_reads_what_allennlp_s_indexer_writes_and_follows_its_vocabulary():
     vocab = make_vocab()
     params = {"type": "elmo-character-cnn", "embedding_dim": 4, "num_filters": 7}
