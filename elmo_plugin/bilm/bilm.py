@@ -176,8 +176,8 @@ class Bilm(torch.nn.Module):
         for parent in list(self.modules()):
             for name, layer in list(parent.named_children()):
                 # Convolutions have few weights and short rows: little speed, large errors.
-                if isinstance(layer, PackedLinear) and parent is not convolutions:
-                    setattr(parent, name, Int8Linear.from_linear(layer))
+                if type(layer) is PackedLinear and parent is not convolutions:
+                    setattr(parent, name, Int8Linear(layer))
         self._notice_change()
         return self.requires_grad_(False)
 

@@ -77,28 +77,53 @@ class _Maxima(torch.autograd.Function):
         ctx.save_for_backward(character_ids, argmax)
         ctx.widths, ctx.counts = widths, counts
         ctx.shapes = [part.shape for part in products]
-        if _is_on_gpu(character_ids):
-            _launch_maxima(character_ids, lengths, widths, counts, products, maxima, argmax)
-            return maxima
-        words = *character_ids.shape, character_ids, lengths
-        results = zip(maxima.split(counts, dim=1), argmax.split(counts, dim=1))
-        for width, count, part, of_width in zip(widths, counts, products, results):
-            call_kernel("character_maxima", *words, width, count, part, sum(counts), *of_width)
+        num_words, longest = character_ids.shape
+        columns = zip(maxima.split(counts, dim=1), argmax.split(counts, dim=1))
+        with torch.cuda.device_of(maxima):
+            for width, count, part, (maximum, position) in zip(widths, counts, products, columns):
+                if not _is_on_gpu(maxima):
+                    call_kernel(
+                        "character_maxima", num_words, longest, character_ids, lengths,
+                        width, count, part, sum(counts), maximum, position,
+                    )  # fmt: skip
+                elif num_words:
+                    grid, block = _programs(num_words, count)
+                    kernels("character_lookup").character_maxima[grid](
+                        character_ids, lengths, part.contiguous(), maximum, position,
+                        longest, len(part), count, sum(counts), WIDTH=width, BLOCK=block,
+                    )  # fmt: skip
         return maxima
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, d_maxima: torch.Tensor) -> Tuple[Optional[torch.Tensor], ...]:
         character_ids, argmax = ctx.saved_tensors
-        d_maxima = d_maxima.contiguous()
-        if _is_on_gpu(character_ids):
-            return (None, None, None, *_launch_gradients(ctx, character_ids, argmax, d_maxima))
-        d_products = [d_maxima.new_zeros(shape) for shape in ctx.shapes]
-        words = *character_ids.shape, character_ids
+        num_words, longest = character_ids.shape
+        d_maxima, total = d_maxima.contiguous(), d_maxima.size(1)
         columns = zip(argmax.split(ctx.counts, dim=1), d_maxima.split(ctx.counts, dim=1))
-        for width, count, of_width, d_part in zip(ctx.widths, ctx.counts, columns, d_products):
-            sizes = width, count, sum(ctx.counts)
-            call_kernel("character_maxima_gradient", *words, *sizes, *of_width, d_part)
+        parts = zip(ctx.widths, ctx.counts, ctx.shapes, columns)
+        if not _is_on_gpu(d_maxima):
+            d_products = [d_maxima.new_zeros(shape) for shape in ctx.shapes]
+            for (width, count, _, (position, d_maximum)), d_part in zip(parts, d_products):
+                call_kernel(
+                    "character_maxima_gradient", num_words, longest, character_ids,
+                    width, count, total, position, d_maximum, d_part,
+                )  # fmt: skip
+            return (None, None, None, *d_products)
+        largest = d_maxima.abs().amax() if d_maxima.numel() else d_maxima.new_zeros(())
+        # A word adds at most one number to each sum. The smallest number in float32 is 1.4e-45.
+        scale = _LARGEST / (max(1, num_words) * largest.double().clamp_min(1e-45))
+        d_products = []
+        with torch.cuda.device_of(d_maxima):
+            for width, count, shape, (position, d_maximum) in parts:
+                sums = torch.zeros(shape, dtype=torch.int64, device=d_maxima.device)
+                if num_words:
+                    grid, block = _programs(num_words, count)
+                    kernels("character_lookup").character_maxima_gradient[grid](
+                        character_ids, position, d_maximum, sums, scale,
+                        longest, shape[0], count, total, WIDTH=width, BLOCK=block,
+                    )  # fmt: skip
+                d_products.append((sums / scale).to(d_maxima.dtype))
         return (None, None, None, *d_products)
 
 
@@ -106,51 +131,7 @@ def _is_on_gpu(values: torch.Tensor) -> bool:
     return values.device.type == "cuda"
 
 
-def _launch_maxima(
-    character_ids: torch.Tensor,
-    lengths: torch.Tensor,
-    widths: List[int],
-    counts: List[int],
-    products: Sequence[torch.Tensor],
-    maxima: torch.Tensor,
-    argmax: torch.Tensor,
-) -> None:
-    num_words, longest = character_ids.shape
-    if not num_words:
-        return
-    columns = zip(maxima.split(counts, dim=1), argmax.split(counts, dim=1))
-    with torch.cuda.device_of(maxima):
-        for width, count, part, (maximum, position) in zip(widths, counts, products, columns):
-            block = _block(count)
-            kernels("character_lookup").character_maxima[num_words, -(-count // block)](
-                character_ids, lengths, part.contiguous(), maximum, position,
-                longest, len(part), count, maxima.size(1), WIDTH=width, BLOCK=block,
-            )  # fmt: skip
-
-
-def _launch_gradients(
-    ctx: Any, character_ids: torch.Tensor, argmax: torch.Tensor, d_maxima: torch.Tensor
-) -> List[torch.Tensor]:
-    num_words, longest = character_ids.shape
-    gradients = []
-    largest = d_maxima.abs().amax() if d_maxima.numel() else d_maxima.new_zeros(())
-    # A word adds at most one number to each sum. The smallest number in float32 is 1.4e-45.
-    scale = _LARGEST / (max(1, num_words) * largest.double().clamp_min(1e-45))
-    columns = zip(d_maxima.split(ctx.counts, dim=1), argmax.split(ctx.counts, dim=1))
-    with torch.cuda.device_of(d_maxima):
-        for width, count, shape, of_width in zip(ctx.widths, ctx.counts, ctx.shapes, columns):
-            sums = torch.zeros(shape, dtype=torch.int64, device=d_maxima.device)
-            block = _block(count)
-            if num_words:
-                d_maximum, position = of_width
-                grid = num_words, -(-count // block)
-                kernels("character_lookup").character_maxima_gradient[grid](
-                    character_ids, position, d_maximum, sums, scale,
-                    longest, shape[0], count, d_maxima.size(1), WIDTH=width, BLOCK=block,
-                )  # fmt: skip
-            gradients.append((sums / scale).to(d_maxima.dtype))
-    return gradients
-
-
-def _block(num_filters: int) -> int:
-    return min(_BLOCK, 1 << (num_filters - 1).bit_length())
+def _programs(num_words: int, num_filters: int) -> Tuple[Tuple[int, int], int]:
+    """The grid of a kernel's programs on a GPU, and how many filters each of them computes."""
+    block = min(_BLOCK, 1 << (num_filters - 1).bit_length())
+    return (num_words, -(-num_filters // block)), block

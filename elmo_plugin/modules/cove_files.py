@@ -1,18 +1,14 @@
 import os
 import re
-from itertools import product
 from os import PathLike
-from typing import Any, Dict, Union
+from typing import Any, Union
 
 import torch
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.files import local_path
-from elmo_plugin.util.weights import read_state, with_prefix
-
-# A tensor of the second layer. Its name shows the prefix of all names.
-_LAST = "weight_ih_l1"
+from elmo_plugin.util.weights import read_state
 
 
 class CoveEncoder(torch.nn.Module):
@@ -28,6 +24,8 @@ class CoveEncoder(torch.nn.Module):
         super().__init__()
         self.input_dim = input_dim
         self.hidden_dim = hidden_dim
+        #: Width of a layer's output, both directions together.
+        self.output_dim = 2 * hidden_dim
         # A module per layer, because an LSTM of two layers returns only the second one's states.
         self.layers = torch.nn.ModuleList(
             torch.nn.LSTM(
@@ -35,11 +33,6 @@ class CoveEncoder(torch.nn.Module):
             ).to_empty(device="cpu")
             for width in (input_dim, 2 * hidden_dim)
         ).requires_grad_(False)
-
-    @property
-    def output_dim(self) -> int:
-        """Width of a layer's output, both directions together."""
-        return 2 * self.hidden_dim
 
     def forward(self, vectors: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         """
@@ -62,21 +55,6 @@ class CoveEncoder(torch.nn.Module):
                 layers[number, rows] = layer.to(layers)
         return layers
 
-    def _load_from_state_dict(
-        self, state_dict: Dict[str, torch.Tensor], prefix: str, *args: Any
-    ) -> None:
-        # Archives of earlier versions have a layer per direction, with one bias.
-        directions = (("forward", "_l0"), ("backward", "_l0_reverse"))
-        for number, (direction, suffix) in product((0, 1), directions):
-            old, new = f"{prefix}{direction}_layers.{number}.", f"{prefix}layers.{number}."
-            if f"{old}bias" in state_dict:
-                bias = state_dict.pop(f"{old}bias")
-                state_dict[f"{new}bias_ih{suffix}"] = bias
-                state_dict[f"{new}bias_hh{suffix}"] = torch.zeros_like(bias)
-                state_dict[f"{new}weight_ih{suffix}"] = state_dict.pop(f"{old}input.weight")
-                state_dict[f"{new}weight_hh{suffix}"] = state_dict.pop(f"{old}recurrent.weight")
-        super()._load_from_state_dict(state_dict, prefix, *args)
-
 
 def read_cove_encoder(weight_file: Union[str, PathLike]) -> CoveEncoder:
     """
@@ -84,22 +62,17 @@ def read_cove_encoder(weight_file: Union[str, PathLike]) -> CoveEncoder:
     two layers and any widths: the published file, or one of `examples/train_cove.py`. Nothing in it
     is executed.
 
-    `weight_file` is a local path or a URL, see `local_path`. Names may have a prefix
-    (`rnn.weight_ih_l0`); tensors without it are ignored. A file without a prefix must hold nothing
-    else. Raises a `ConfigurationError` if the file is missing, damaged, or no such state dict of
-    finite numbers.
+    `weight_file` is a local path or a URL, see `local_path`. Raises a `ConfigurationError` if the
+    file is missing, damaged, or no such state dict of finite numbers.
     """
     location = os.fspath(weight_file)
     try:
-        read = read_state(local_path(weight_file), location)
+        tensors = read_state(local_path(weight_file), location)
     except FileNotFoundError:
         raise ConfigurationError(
             f"CoVe's weight file {location} does not exist. Set ELMO_COVE, or `weight_file`, to "
             "the published state dict or to one that examples/train_cove.py has written."
         ) from None
-    state = {str(name): value for name, value in read.items()}
-    prefixes = [name.removesuffix(_LAST) for name in state if name.endswith(_LAST)]
-    tensors = with_prefix(prefixes[0], state) if len(prefixes) == 1 else state
     widths = [_width(tensors.get(f"weight_{part}_l0")) for part in ("ih", "hh")]
     lstm = torch.nn.LSTM(*widths, num_layers=2, bidirectional=True, device="meta")
     try:

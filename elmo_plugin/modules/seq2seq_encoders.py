@@ -1,5 +1,5 @@
 from abc import abstractmethod
-from typing import Any, ClassVar, Optional, Tuple, Type
+from typing import Any, ClassVar, Optional, Type
 
 import torch
 from allennlp.modules.seq2seq_encoders import Seq2SeqEncoder
@@ -94,25 +94,18 @@ class BidirectionalEncoder(RecurrentEncoder):
         return True
 
     def _encode(self, tokens: torch.Tensor, packing: Packing) -> torch.Tensor:
+        read = torch.cat([packing.forward_index, packing.backward_index])
+        # A token's row is two rows of half the width: one of each direction.
+        written = torch.cat([2 * packing.forward_index, 2 * packing.backward_index + 1])
         layers: Any = zip(self.forward_layers, self.backward_layers)
         for directions in layers:
-            tokens = self._run_both_directions(directions, tokens, packing)
+            inputs = tokens.index_select(0, read).chunk(2)
+            results = run_layers(directions, inputs, packing.batch_sizes)
+            packed = torch.cat([outputs for outputs, _ in results])
+            halves = packed.new_zeros(2 * len(tokens), self.hidden_size)
+            halves = halves.index_copy_(0, written, packed)
+            tokens = halves.view(len(tokens), 2 * self.hidden_size)
         return tokens
-
-    def _run_both_directions(
-        self,
-        directions: Tuple[RecurrentLayer, RecurrentLayer],
-        inputs: torch.Tensor,
-        packing: Packing,
-    ) -> torch.Tensor:
-        index = torch.cat([packing.forward_index, packing.backward_index])
-        inputs_of_each = inputs.index_select(0, index).chunk(2)
-        results = run_layers(directions, inputs_of_each, packing.batch_sizes)
-        packed = torch.cat([outputs for outputs, _ in results])
-        # A token's row is two rows of half the width: one of each direction.
-        index = torch.cat([2 * packing.forward_index, 2 * packing.backward_index + 1])
-        halves = packed.new_zeros(2 * len(inputs), self.hidden_size).index_copy_(0, index, packed)
-        return halves.view(len(inputs), 2 * self.hidden_size)
 
 
 def initial_layer(cell: Cell, input_dim: int, hidden_dim: int) -> RecurrentLayer:
@@ -197,20 +190,15 @@ class HighwayLstm(RecurrentEncoder):
         widths = [input_size] + [hidden_size] * (num_layers - 1)
         # Keeps the global random state: the default weights are replaced below.
         with torch.random.fork_rng(devices=[]):
-            self.layers: Any = torch.nn.ModuleList(
-                RecurrentLayer(HighwayLstmCell(), width, hidden_size) for width in widths
-            )
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
+            layers = [RecurrentLayer(HighwayLstmCell(), width, hidden_size) for width in widths]
         with torch.no_grad():
             for parameter in ("input", "recurrent"):
-                for layer in self.layers:
+                for layer in layers:
                     for weight in layer.gates(parameter).values():
                         torch.nn.init.orthogonal_(weight)
-            for layer in self.layers:
-                layer.bias.zero_()
+            for layer in layers:
                 layer.gates("bias")["forget"].fill_(1.0)
+        self.layers: Any = torch.nn.ModuleList(layers)
 
     @overrides
     def is_bidirectional(self) -> bool:

@@ -60,7 +60,7 @@ def loop(ids, embedding, convolutions):
     return torch.stack(rows)
 
 
-@pytest.mark.parametrize("lengths", [[3], [0, 1, 2, LONGEST], 30 * [5, 11, 8]], ids=str)
+@pytest.mark.parametrize("lengths", [[3], [0, 1, 2, LONGEST], 6 * [5, 11, 8]], ids=str)
 def test_values_and_gradients_are_those_of_a_loop(device, lengths):
     embedding, convolutions = make(device=device)
     found = character_maxima(*make_words(lengths, device), embedding, convolutions)
@@ -83,6 +83,7 @@ def test_values_and_gradients_are_those_of_a_loop(device, lengths):
     assert not embedding.grad[0].any()
 
 
+@pytest.mark.parametrize("device", ["compiled", *["triton"] * HAS_GPU], indirect=True)
 def test_results_do_not_depend_on_threads(device, set_num_threads):
     ids, lengths = make_words(40 * [7, 2, 9], device)
     results = []
@@ -117,16 +118,11 @@ def test_ids_without_an_embedding_are_refused(device, bad):
         character_maxima(*words, embedding, convolutions)
 
 
-def test_zero_gradients_stay_zero(device):
+def test_zero_gradients_stay_zero_and_infinite_ones_visible(device):
     embedding, convolutions = make(device=device)
     maxima = character_maxima(*make_words([3, 5], device), embedding, convolutions)
-    (maxima * 0.0).sum().backward()
+    (maxima * 0.0).sum().backward(retain_graph=True)
     assert not embedding.grad.any()
-
-
-def test_infinite_gradients_stay_visible(device):
-    embedding, convolutions = make(device=device)
-    maxima = character_maxima(*make_words([3, 5], device), embedding, convolutions)
     (maxima * torch.inf).sum().backward()
     assert not convolutions[0].weight.grad.isfinite().all()
 

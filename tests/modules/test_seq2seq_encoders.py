@@ -9,7 +9,6 @@ from allennlp.common.params import Params
 from allennlp.modules.seq2seq_encoders import PytorchSeq2SeqWrapper, Seq2SeqEncoder
 from allennlp.modules.stacked_alternating_lstm import StackedAlternatingLstm
 
-from elmo_plugin.modules.recurrent import compiled_scan
 from elmo_plugin.modules.seq2seq_encoders import (
     BidirectionalEncoder,
     BiGru,
@@ -17,6 +16,7 @@ from elmo_plugin.modules.seq2seq_encoders import (
     HighwayLstm,
     RecurrentEncoder,
 )
+from tests.bilm.oracle import relative_error
 
 BIDIRECTIONAL = [BiLstm, BiGru]
 
@@ -108,7 +108,7 @@ def pairs_of_gradients(encoder: RecurrentEncoder, twin: torch.nn.Module):
             yield found[name][12:18], parameter.grad[12:18]
 
 
-@pytest.mark.parametrize("num_layers", [1, 2, 5])
+@pytest.mark.parametrize("num_layers", [1, 3])
 @pytest.mark.parametrize("dtype, tolerance", [(torch.float, 1e-5), (torch.double, 1e-12)])
 def test_equals_its_twin_in_outputs_and_gradients(kind, num_layers, dtype, tolerance):
     encoder = make_encoder(kind, num_layers).to(dtype)
@@ -124,28 +124,6 @@ def test_equals_its_twin_in_outputs_and_gradients(kind, num_layers, dtype, toler
     (expected * weights).sum().backward()
     for found, wanted in [(ours.grad, theirs.grad), *pairs_of_gradients(encoder, twin)]:
         assert (found - wanted).norm() <= 10 * tolerance * wanted.norm()
-
-
-@pytest.mark.parametrize("how", ["compiled", "not compiled", "double"])
-@pytest.mark.parametrize("lengths", [[5], [3, 7], [6, 6], [4, 0], [0, 5, 2], [2] * 15, [2] * 16])
-@pytest.mark.parametrize("kind", BIDIRECTIONAL)
-def test_equals_torch_without_gradients_however_few_sentences_there_are(
-    monkeypatch, kind, lengths, how
-):
-    if how == "not compiled":
-        monkeypatch.setattr(compiled_scan, "compiled_kernels", lambda: None)
-    dtype = torch.double if how == "double" else torch.float
-    encoder = make_encoder(kind).to(dtype).eval()
-    inputs, mask = make_batch(lengths, dtype)
-    for _ in range(2):
-        expected = PytorchSeq2SeqWrapper(twin_of(encoder))(inputs.nan_to_num(), mask).detach()
-        with torch.no_grad():
-            torch.testing.assert_close(encoder(inputs, mask), expected)
-        torch.testing.assert_close(encoder(inputs, mask).detach(), expected)
-        with torch.no_grad():
-            for parameter in encoder.parameters():
-                parameter.mul_(1.5)
-        encoder.eval()
 
 
 def test_padding_and_batch_order_change_nothing(kind):
@@ -179,37 +157,15 @@ def test_a_batch_without_tokens_gives_zeros_and_no_gradient(kind, shape):
         assert encoder(torch.zeros(*shape, 5), mask).shape == output.shape
 
 
-def test_fixed_inputs_get_no_gradient_and_weights_the_same(kind):
-    gradients = []
-    for learns_inputs in (True, False):
-        encoder = make_encoder(kind)
-        inputs, mask = make_batch([3, 7, 1])
-        inputs.requires_grad_(learns_inputs)
-        encoder(inputs, mask).square().sum().backward()
-        gradients.append([parameter.grad for parameter in encoder.parameters()])
-    torch.testing.assert_close(*gradients)
-
-
-def relative_error(found: torch.Tensor, wanted: torch.Tensor) -> float:
-    return float((found - wanted).detach().norm() / wanted.detach().norm())
-
-
-def test_autocast_stays_close_and_keeps_the_type_of_the_inputs(kind):
+def test_the_output_has_the_type_of_the_inputs(kind):
     encoder = make_encoder(kind)
     inputs, mask = make_batch([3, 4, 40, 0])
     expected = encoder(inputs, mask)
-    weights = torch.randn_like(expected)
-    expected_gradients = torch.autograd.grad((expected * weights).sum(), encoder.parameters())
     with torch.autocast("cpu", dtype=torch.bfloat16):
         output = encoder(inputs, mask)
-        with torch.no_grad():
-            assert torch.equal(encoder(inputs, mask), output)
-    found_gradients = torch.autograd.grad((output * weights).sum(), encoder.parameters())
-    # Bfloat16 rounds by up to 0.4 %, here in every layer and step; cell states are float32.
     assert output.dtype == torch.float and not torch.equal(output, expected)
+    # Bfloat16 rounds by up to 0.4 %, here in every layer and step; cell states are float32.
     assert relative_error(output, expected) < 0.02
-    for found, wanted in zip(found_gradients, expected_gradients):
-        assert found.dtype == torch.float and relative_error(found, wanted) < 0.03
     for dtype in (torch.bfloat16, torch.double):
         assert encoder(inputs.to(dtype), mask).dtype == dtype
     output = encoder.bfloat16()(inputs, mask)
@@ -267,38 +223,9 @@ def test_an_initializer_can_draw_pytorch_s_uniform_weights(name):
     uniform = {"regexes": [[".*", {"type": "uniform", "a": -bound, "b": bound}]]}
     params = {"type": name, "input_size": 5, "hidden_size": 400, "initializer": uniform}
     encoder = Seq2SeqEncoder.from_params(Params(params))
-    torch_s = torch.nn.LSTM(5, 400) if name == "elmo-bilstm" else torch.nn.GRU(5, 400)
-    for part, parameter in encoder.named_parameters():
-        expected = torch_s.weight_hh_l0 if "recurrent" in part else torch_s.bias_hh_l0
-        for measure in (torch.std, torch.max, torch.min):
-            torch.testing.assert_close(measure(parameter), measure(expected), rtol=0.1, atol=0)
-
-
-def alone_and_together(encoder, inputs):
-    """Sentences of three tokens, each in a batch of its own, and all in one."""
-    mask = torch.ones(inputs.shape[:2], dtype=torch.bool)
-    with torch.no_grad():
-        return torch.cat([encoder(row[None], mask[:1]) for row in inputs]), encoder(inputs, mask)
-
-
-@pytest.mark.parametrize("kind", BIDIRECTIONAL)
-def test_a_single_sentence_notices_that_weights_have_changed(kind):
-    encoder, inputs = kind(5, 4), torch.randn(40, 3, 5)
-    before, together = alone_and_together(encoder, inputs)
-    torch.testing.assert_close(before, together)
-    with torch.no_grad():
-        for parameter in encoder.parameters():
-            parameter.mul_(1.5)
-    after, expected = alone_and_together(encoder, inputs)
-    assert not torch.allclose(before, after)
-    torch.testing.assert_close(after, expected)
-    encoder(inputs, torch.ones(40, 3, dtype=torch.bool)).sum().backward()
     for parameter in encoder.parameters():
-        # As an optimizer that leaves no trace.
-        parameter.data.sub_(parameter.grad)
-    torch.testing.assert_close(*alone_and_together(encoder, inputs))
-    encoder.half().float()
-    torch.testing.assert_close(*alone_and_together(encoder, inputs))
+        torch.testing.assert_close(parameter.std().item(), bound / 3**0.5, rtol=0.1, atol=0)
+        torch.testing.assert_close(parameter.abs().max().item(), bound, rtol=0.1, atol=0)
 
 
 def step_by_step(encoder: HighwayLstm, sentence: torch.Tensor, masks: torch.Tensor):
@@ -321,19 +248,6 @@ def step_by_step(encoder: HighwayLstm, sentence: torch.Tensor, masks: torch.Tens
             outputs.append(hidden)
         sentence = torch.stack(outputs[::-1] if number % 2 else outputs)
     return sentence
-
-
-def test_gradients_equal_finite_differences_with_dropout_and_empty_sentences():
-    # Small, since every weight is moved twice; three layers see both directions and a middle.
-    encoder = HighwayLstm(2, 2, num_layers=3, recurrent_dropout=0.3).double()
-    inputs, mask = make_batch([2, 0, 3], torch.double)
-
-    def encode(inputs: torch.Tensor, *parameters: torch.Tensor) -> torch.Tensor:
-        torch.manual_seed(3)
-        return encoder(inputs, mask)
-
-    inputs = inputs[:, :, :2].nan_to_num().requires_grad_()
-    assert torch.autograd.gradcheck(encode, (inputs, *encoder.parameters()))
 
 
 def test_dropout_is_one_mask_per_sentence_and_layer_on_recurrence_and_output(monkeypatch):
@@ -359,17 +273,3 @@ def test_dropout_is_one_mask_per_sentence_and_layer_on_recurrence_and_output(mon
         expected = step_by_step(encoder, inputs[sentence, :length], masks)
         torch.testing.assert_close(output[sentence, :length], expected, rtol=1e-5, atol=1e-6)
     assert torch.equal(encoder.eval()(inputs, mask), without)
-
-
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-def test_a_gpu_gives_what_the_processor_gives(kind):
-    encoder = make_encoder(kind).double()
-    inputs, mask = make_batch([3, 0, 4], torch.double)
-    expected = encoder(inputs, mask)
-    parameter = next(encoder.parameters())
-    (expected_gradient,) = torch.autograd.grad(expected.sum(), parameter)
-    encoder.cuda()
-    output = encoder(inputs.cuda(), mask.cuda())
-    (gradient,) = torch.autograd.grad(output.sum(), next(encoder.parameters()))
-    torch.testing.assert_close(output.cpu(), expected)
-    torch.testing.assert_close(gradient.cpu(), expected_gradient)

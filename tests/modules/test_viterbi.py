@@ -3,7 +3,6 @@ from typing import List, Tuple
 
 import pytest
 import torch
-from allennlp.modules import ConditionalRandomField
 
 from elmo_plugin.modules.viterbi import decode
 
@@ -42,7 +41,7 @@ def total(
     return result + sum(transitions[pair].item() for pair in zip(labels, labels[1:]))
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(3))
 def test_decodes_the_best_of_all_sequences(seed):
     torch.manual_seed(seed)
     given = random_transitions()
@@ -60,16 +59,6 @@ def test_decodes_the_best_of_all_sequences(seed):
             for sentence, length in zip(scores, lengths)
         ]
         assert decode(scores, mask, *given) == expected
-
-
-def test_equals_the_decoding_of_allennlp_s_random_field():
-    torch.manual_seed(0)
-    field = ConditionalRandomField(9)
-    scores, mask = random_batch([12, 7, 1, 10], 9)
-    decoded = decode(
-        scores, mask, field.start_transitions, field.transitions, field.end_transitions
-    )
-    assert decoded == [sequence for sequence, _ in field.viterbi_tags(scores, mask)]
 
 
 def test_padding_and_batch_order_change_nothing():
@@ -99,16 +88,6 @@ def test_never_returns_what_is_forbidden(score, dtype):
     for labels in decode(scores.to(dtype), mask, starts, transitions, ends):
         assert starts[labels[0]] > NEVER and ends[labels[-1]] > NEVER
         assert all(transitions[pair] > NEVER for pair in zip(labels, labels[1:]))
-
-
-def test_an_impossible_label_is_avoided_and_leaves_the_others_exact():
-    scores = torch.tensor([[[0.5, NEVER, 0.4, 0.3, 0.6], [0, 0, 9, 8, 0]]])
-    mask = torch.ones(1, 2, dtype=torch.bool)
-    starts, transitions = torch.zeros(5), torch.zeros(5, 5)
-    starts[[2, 3]] = NEVER
-    transitions[[0, 3, 4], 2] = transitions[[0, 1, 2], 3] = NEVER
-    assert decode(scores, mask, starts, transitions, torch.zeros(5)) == [[4, 3]]
-    assert decode(scores, mask, starts, transitions, torch.tensor([0, 0, 0, NEVER, 0])) == [[4, 0]]
 
 
 def test_the_lowest_label_wins_a_tie():

@@ -31,6 +31,8 @@ template <class Cell>
 void BackwardScan::run(const Unit& unit) const {
     const int64_t dim = hidden_dim;
     const int64_t num_gates = Cell::gates * dim;
+    // Rounded as the values that it has clipped.
+    const float bound = static_cast<float>(projection_clip);
     std::vector<float> d_cell_outputs(projection ? (unit.end - unit.first) * dim : 0);
     int64_t start = 0;
     for (int64_t step = 0; step < num_steps; ++step) start += batch_sizes[step];
@@ -49,7 +51,7 @@ void BackwardScan::run(const Unit& unit) const {
             float* before_clip = d_projected + token * output_dim;
             for (int64_t j = 0; j < rows * output_dim; ++j) {
                 const float value = after_clip[j] < 0.0f ? -after_clip[j] : after_clip[j];
-                before_clip[j] = value >= projection_clip ? 0.0f : d_hidden_now[j];
+                before_clip[j] = value >= bound ? 0.0f : d_hidden_now[j];
             }
             Product<float> product{before_clip, output_dim, output_dim, projection, dim,
                                    d_cell_outputs.data(), no_clip, 0};

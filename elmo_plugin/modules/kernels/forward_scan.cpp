@@ -204,7 +204,7 @@ void ForwardScan<T>::run(const Unit& unit) const {
         if (projection) {
             const int64_t kept = gates ? start + unit.first : unit.first;
             Product<T> product{cell_outputs + kept * dim, dim, dim, projection, output_dim, of_step,
-                               projection_clip, 0};
+                               static_cast<float>(projection_clip), 0};
             product.run(rows, unit.member, unit.num_members);
             unit.barrier->wait(unit.num_members);
         }

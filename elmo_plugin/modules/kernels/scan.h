@@ -18,17 +18,18 @@ namespace {
 // Multiplications below which another thread costs more than it saves.
 constexpr int64_t min_work = 1 << 15;
 
+// Python fills such structures; every field has 8 bytes.
 struct Scan {
     int64_t num_steps;
     const int64_t* batch_sizes;
     int64_t hidden_dim, output_dim;
     // 1 if there is a state to begin with.
     int64_t has_state;
-    float cell_clip, projection_clip;
+    double cell_clip, projection_clip;
     const float* dropout_mask;
 };
 
-inline float setting(const Scan& scan, float) { return scan.cell_clip; }
+inline float setting(const Scan& scan, float) { return static_cast<float>(scan.cell_clip); }
 inline const float* setting(const Scan& scan, const float*) { return scan.dropout_mask; }
 
 // Scans of the same numbers of steps and sentences; the sentences of a thread may be shared.

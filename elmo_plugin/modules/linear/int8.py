@@ -5,7 +5,7 @@ import torch
 from torch.nn.functional import linear, pad
 
 from elmo_plugin.modules import tuning
-from elmo_plugin.modules.linear.packed import tracks_gradients
+from elmo_plugin.modules.linear.packed import PackedLinear, PackedMatrix, tracks_gradients
 from elmo_plugin.util.quantized import quantized_rows
 
 # Inputs are scaled to integers of at most this size, so that their high byte fits: 127 * 256.
@@ -16,59 +16,78 @@ _ZERO = 128
 _OFFSET = torch.tensor(_ZERO * 257 + 0.5)
 
 
-class Int8Linear(torch.nn.Module):
+class Int8Matrix(PackedMatrix):
     """
-    A `PackedLinear` for inference only, with an int8 weight, from -127 to 127, and one scale per
-    row: an eighth of the memory of a float32 layer with its packed copy.
+    An int8 matrix in oneDNN's layout, and the scale of each row, for products in integers.
 
-    On CPUs with VNNI products are computed in integers. Each row of inputs is scaled by its largest
-    value and rounded to 16 bits, so rows are independent and only the weight loses precision. The
-    low and high bytes are rows of one product. Elsewhere the weight is converted to float32 for
-    every product: small, but slow.
-
-    A state dict holds the integers as `weight` and their scales as `scale`. This layer and a
-    `PackedLinear` can load each other's state.
+    Each row of inputs is scaled by its largest value and rounded to 16 bits, so rows are
+    independent and only the matrix loses precision. The low and high bytes are rows of one product.
     """
 
-    caches_packed = True
+    def __init__(self, integers: torch.Tensor, scale: torch.Tensor) -> None:
+        self._packed = torch.ops.onednn.qlinear_prepack(integers, None)
+        self._unit = scale / _LARGEST
+
+    def product(self, inputs: torch.Tensor, bias: Optional[torch.Tensor] = None) -> torch.Tensor:
+        values, num_rows = inputs.float(), len(inputs)
+        multiple = tuning.INT8_ROW_MULTIPLE
+        if num_rows > multiple:
+            values = pad(values, (0, 0, 0, -num_rows % multiple))
+        # Above 0, because a row of zeros is divided by it too.
+        largest = values.abs().amax(dim=1, keepdim=True).clamp_min_(1e-30)
+        numbers = torch.add(_OFFSET, values / largest, alpha=_LARGEST).to(torch.int32)
+        # Shape: (2 * num_rows, in_features)
+        halves = torch.cat([numbers, numbers >> 8]).to(torch.uint8)
+        # Shape: (num_rows, out_features)
+        low, high = _product(halves, self._packed, self._unit).chunk(2)
+        product = low.add_(high, alpha=256.0).mul_(largest)[:num_rows]
+        return (product if bias is None else product.add_(bias)).to(inputs.dtype)
+
+
+class Int8Linear(PackedLinear):
+    """
+    A layer for inference only, with an int8 weight, from -127 to 127, and one scale per row: a
+    quarter of the memory of a `PackedLinear`, packed copies included.
+
+    On CPUs with VNNI products are computed in integers, see `Int8Matrix`. Elsewhere the weight is
+    converted to float32 for every product: small, but slow. This layer and a `PackedLinear` can
+    load each other's state.
+    """
+
     scale: torch.Tensor
 
-    def __init__(self, integers: torch.Tensor, scale: torch.Tensor, bias: Any) -> None:
-        super().__init__()
-        self.bias: Optional[torch.nn.Parameter] = bias
-        # A buffer, so that a biLM's fingerprint includes it.
+    def __init__(self, layer: torch.nn.Linear) -> None:
+        # Draws no random numbers.
+        with torch.device("meta"):
+            super().__init__(layer.in_features, layer.out_features, bias=False)
+        del self.weight
+        integers, scale = quantized_rows(layer.weight)
+        # Buffers, so that a biLM's fingerprint includes them.
+        self.register_buffer("weight", integers)
         self.register_buffer("scale", scale)
-        self._store(integers, scale)
-
-    @classmethod
-    def from_linear(cls, layer: torch.nn.Linear) -> "Int8Linear":
-        bias = layer.bias
-        if bias is not None:
-            bias = torch.nn.Parameter(bias.detach().float(), requires_grad=bias.requires_grad)
-        return cls(*quantized_rows(layer.weight), bias)
-
-    def _store(self, integers: torch.Tensor, scale: torch.Tensor) -> None:
-        """Keeps a weight, in oneDNN's layout on CPUs with VNNI."""
-        self.scale, self._shape, self._unit = scale, integers.shape, scale / _LARGEST
-        self.is_packed = integers.device.type == "cpu" and has_fast_int8_products()
-        if self.is_packed:
-            integers = torch.ops.onednn.qlinear_prepack(integers, None)
-        self._stored = integers
-
-    @property
-    def integers(self) -> torch.Tensor:
-        """Shape `(out_features, in_features)`; a copy if the weight is packed."""
-        return self._stored.to_dense().t().contiguous() if self.is_packed else self._stored
+        if layer.bias is not None:
+            bias = layer.bias.detach().float()
+            self.bias = torch.nn.Parameter(bias, requires_grad=layer.bias.requires_grad)
 
     def dequantize(self) -> torch.Tensor:
-        return self.integers * self.scale.unsqueeze(1)
+        return self.weight * self.scale.unsqueeze(1)
+
+    def values(self) -> torch.Tensor:
+        """The weight in float32; where `packed` replaces it, the integers."""
+        return self.weight if self.caches_packed else self.dequantize()
 
     @property
-    def weight(self) -> torch.Tensor:
-        """The weight in float32; if packed, a tensor on `meta`, except under autocast."""
-        if self.is_packed and not torch.is_autocast_enabled(self.scale.device.type):
-            return torch.empty(self._shape, device="meta")
-        return self.dequantize()
+    def is_fast(self) -> bool:
+        """True if products are computed in integers."""
+        return self.weight.device.type == "cpu" and has_fast_int8_products()
+
+    @property
+    def caches_packed(self) -> bool:
+        # Under autocast, recurrent layers compute in its type.
+        return self.is_fast and not torch.is_autocast_enabled("cpu")
+
+    def packed(self) -> PackedMatrix:
+        return self.cached(Int8Matrix, self.scale)
 
     def drop_packed(self) -> None:
         """Refuses a forward pass with gradients, which could not reach the weight."""
@@ -77,74 +96,32 @@ class Int8Linear(torch.nn.Module):
             "or run it under `torch.no_grad()`."
         )
 
-    def forward(self, inputs: torch.Tensor, bias: Optional[torch.Tensor] = None) -> torch.Tensor:
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
         """Like `PackedLinear.forward`; raises `RuntimeError` if autograd would track the result."""
-        bias = self.bias if bias is None else bias
-        if tracks_gradients(inputs, bias):
+        if tracks_gradients(inputs, self.bias):
             self.drop_packed()
-        values, num_rows = inputs.float(), len(inputs)
-        if not self.is_packed or not num_rows:
-            product = linear(values, self.dequantize())
-        else:
-            multiple = tuning.INT8_ROW_MULTIPLE
-            if num_rows > multiple:
-                values = pad(values, (0, 0, 0, -num_rows % multiple))
-            # Above 0, because a row of zeros is divided by it too.
-            largest = values.abs().amax(dim=1, keepdim=True).clamp_min_(1e-30)
-            numbers = torch.add(_OFFSET, values / largest, alpha=_LARGEST).to(torch.int32)
-            # Shape: (2 * num_rows, in_features)
-            halves = torch.cat([numbers, numbers >> 8]).to(torch.uint8)
-            # Shape: (num_rows, out_features)
-            low, high = _product(halves, self._stored, self._unit).chunk(2)
-            product = low.add_(high, alpha=256.0).mul_(largest)[:num_rows]
-        if bias is not None:
-            product.add_(bias)
-        return product.to(inputs.dtype)
-
-    #: Called like `PackedMatrix.product`.
-    product = forward
+        if self.is_fast and len(inputs):
+            return self.packed().product(inputs, self.bias)
+        product = linear(inputs.float(), self.dequantize())
+        return (product if self.bias is None else product.add_(self.bias)).to(inputs.dtype)
 
     def _apply(self, fn: Callable, recurse: bool = True) -> "Int8Linear":
         scale = self.scale
         super()._apply(fn, recurse)
         # The scale moves, but stays float32.
-        device, self.scale = self.scale.device, scale
-        if device != scale.device:
-            self._store(self.integers.to(device), scale.to(device))
+        self.scale = scale.to(self.scale.device)
         return self
-
-    def _save_to_state_dict(self, destination: Dict[str, Any], prefix: str, *args: Any) -> None:
-        super()._save_to_state_dict(destination, prefix, *args)
-        destination[f"{prefix}weight"] = self.integers
 
     def _load_from_state_dict(
         self, state_dict: Dict[str, torch.Tensor], prefix: str, *args: Any
     ) -> None:
-        _, _, missing_keys, _, error_msgs = args
-        name, state = f"{prefix}weight", dict(state_dict)
-        weight = state.pop(name, None)
-        if weight is None:
-            missing_keys.append(name)
-        elif f"{prefix}scale" in state:
-            # The state dict may have been converted to another type.
-            weight = weight.to(torch.int8)
-        elif weight.is_floating_point():
-            weight, state[f"{prefix}scale"] = quantized_rows(weight.to(self.scale.device))
-        super()._load_from_state_dict(state, prefix, *args)
-        if weight is not None and weight.shape != self._shape:
-            shapes = tuple(self._shape), tuple(weight.shape)
-            error_msgs.append("{}: expected shape {}, found {}.".format(name, *shapes))
-        elif weight is not None:
-            # A copy: the loaded tensor may be memory-mapped, and a new address shows a new weight.
-            self._store(weight.to(self.scale.device, copy=True), self.scale.clone())
-
-    def __getstate__(self) -> Dict[str, Any]:
-        # oneDNN's layout can be neither copied nor pickled.
-        return {**self.__dict__, "_stored": self.integers}
-
-    def __setstate__(self, state: Dict[str, Any]) -> None:
-        super().__setstate__(state)
-        self._store(self._stored, self.scale)
+        weight, scale = f"{prefix}weight", f"{prefix}scale"
+        value = state_dict.get(weight)
+        # Not of an `Int8Linear` that lacks its scale.
+        if value is not None and value.is_floating_point() and scale not in state_dict:
+            integers, scales = quantized_rows(value)
+            state_dict = {**state_dict, weight: integers, scale: scales}
+        super()._load_from_state_dict(state_dict, prefix, *args)
 
 
 def _product(inputs: torch.Tensor, packed: torch.Tensor, unit: torch.Tensor) -> torch.Tensor:

@@ -44,16 +44,6 @@ def with_rows(values: torch.Tensor, num_rows: int) -> torch.Tensor:
     return pad(values, (0, 0, 0, num_missing)) if num_missing > 0 else values[:num_rows]
 
 
-def padded_linear(
-    inputs: torch.Tensor, weight: torch.Tensor, bias: Optional[torch.Tensor] = None
-) -> torch.Tensor:
-    """`linear` with inputs `(num_rows, in_features)`, padded where oneDNN compiles products."""
-    num_rows = len(inputs)
-    if onednn_compiles(inputs):
-        inputs = with_rows(inputs, padded_rows(num_rows))
-    return linear(inputs, weight, bias)[:num_rows]
-
-
 def transposed_product(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
     """
     `left.t() @ right` of shapes `(num_rows, m)` and `(num_rows, n)`, in the order that is faster on
@@ -89,7 +79,7 @@ class PackedMatrix:
 
     def __init__(self, weight: torch.Tensor) -> None:
         self.weight = weight.detach()
-        self._packed = None
+        self._packed: Any = None
         self._is_small_for_one_row = False
         if not self.can_pack(weight.device, weight.dtype):
             return
@@ -141,19 +131,21 @@ class PackedLinear(torch.nn.Linear):
         # By packing function and arguments: the state of the packed weight, and the copy.
         self._copies: Dict[Any, Tuple[WeightState, Any]] = {}
 
-    def forward(self, inputs: torch.Tensor, bias: Optional[torch.Tensor] = None) -> torch.Tensor:
-        """Maps `(num_rows, in_features)` to `(num_rows, out_features)`; `bias` replaces its own."""
-        bias = self.bias if bias is None else bias
-        if tracks_gradients(self.weight, inputs, bias):
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        """Maps `(num_rows, in_features)` to `(num_rows, out_features)`."""
+        if tracks_gradients(self.weight, inputs, self.bias):
             self.drop_packed()
-            return padded_linear(inputs, self.weight, bias)
+            num_rows = len(inputs)
+            if onednn_compiles(inputs):
+                inputs = with_rows(inputs, padded_rows(num_rows))
+            return linear(inputs, self.weight, self.bias)[:num_rows]
         if (
             self.caches_packed
             and inputs.dtype == self.weight.dtype
             and not torch.is_autocast_enabled(inputs.device.type)
         ):
-            return self.packed().product(inputs, bias)
-        return linear(inputs, self.weight, bias)
+            return self.packed().product(inputs, self.bias)
+        return linear(inputs, self.weight, self.bias)
 
     @property
     def caches_packed(self) -> bool:
@@ -166,8 +158,12 @@ class PackedLinear(torch.nn.Linear):
             return self.cached(PackedMatrix)
         return PackedMatrix(self.weight)
 
+    def values(self) -> torch.Tensor:
+        """The weight, as a recurrent layer reads it."""
+        return self.weight
+
     def drop_packed(self) -> None:
-        """Forgets the packed copy; the next forward pass without gradients makes a new one."""
+        """Forgets packed copies before a forward pass that autograd tracks."""
         self._copies = {}
 
     def cached(self, pack: Callable[..., Copy], *arguments: Any) -> Copy:
@@ -179,19 +175,19 @@ class PackedLinear(torch.nn.Linear):
         return copy[1]
 
     def train(self, mode: bool = True) -> "PackedLinear":
-        self.drop_packed()
+        self._copies = {}
         return super().train(mode)
 
     def _apply(self, fn: Callable, recurse: bool = True) -> "PackedLinear":
-        self.drop_packed()
+        self._copies = {}
         return super()._apply(fn, recurse)
 
     def _load_from_state_dict(
         self, state_dict: Dict[str, torch.Tensor], prefix: str, *args: Any
     ) -> None:
-        self.drop_packed()
+        self._copies = {}
         name, scale = f"{prefix}weight", state_dict.get(f"{prefix}scale")
-        if scale is not None and name in state_dict:
+        if scale is not None and name in state_dict and self.weight.is_floating_point():
             # This is the state of an `Int8Linear`.
             state_dict = {**state_dict, name: state_dict[name] * scale.unsqueeze(1)}
             del state_dict[f"{prefix}scale"]

@@ -1,5 +1,5 @@
 from math import inf
-from typing import Iterator, List, Optional, Sequence, Tuple
+from typing import List, Optional, Sequence
 
 import torch
 
@@ -16,6 +16,7 @@ from elmo_plugin.modules.recurrent.scan import (
     Run,
     SavedActivations,
     outputs_of,
+    pieces_of,
 )
 from elmo_plugin.modules.recurrent.step_graphs import (
     BackwardGraph,
@@ -69,7 +70,8 @@ class GraphScan(Backend):
                 if state is not None:
                     graph.hidden[layer, :rows] = state.hidden
                     graph.cell_state[layer, :rows] = state.cell
-            for tokens, schedule in _pieces(batch_sizes, first.weights.input.size(0)):
+            most = tuning.MAX_GPU_INPUT_GATES // first.weights.input.size(0)
+            for tokens, schedule in pieces_of(batch_sizes, most, step_graphs.MAX_STEPS):
                 # Kept alive until the steps that read them are queued on the device.
                 products = [_input_products(call, tokens) for call in calls]
                 addresses = []
@@ -171,20 +173,3 @@ def _copy_weights(graph: StepGraph, layer: int, weights: Weights) -> None:
     graph.recurrent[layer] = weights.recurrent
     if weights.projection is not None:
         graph.projection[layer] = weights.projection
-
-
-def _pieces(
-    batch_sizes: Sequence[int], num_gates: int
-) -> Iterator[Tuple[slice, List[Tuple[int, int]]]]:
-    """Yields slices of tokens and their schedules: one step, or up to `MAX_GPU_INPUT_GATES`."""
-    most = tuning.MAX_GPU_INPUT_GATES // num_gates
-    begin = start = 0
-    schedule: List[Tuple[int, int]] = []
-    for size in batch_sizes:
-        if schedule and (start + size - begin > most or len(schedule) == step_graphs.MAX_STEPS):
-            yield slice(begin, start), schedule
-            begin, schedule = start, []
-        schedule.append((start, size))
-        start += size
-    if schedule:
-        yield slice(begin, start), schedule

@@ -53,10 +53,10 @@ class RecurrentLayer(torch.nn.Module):
     def weights(self, cell: Optional[Cell] = None) -> Weights:
         """The weights, with the full bias of the cell."""
         return Weights(
-            self.input.weight,
-            self.recurrent.weight,
+            self.input.values(),
+            self.recurrent.values(),
             (cell or self.cell).full_bias(self.bias),
-            None if self.projection is None else self.projection.weight,
+            None if self.projection is None else self.projection.values(),
         )
 
     def forward(
@@ -127,9 +127,7 @@ def recurrences(cell: Cell, calls: Sequence[LayerCall], batch_sizes: Sequence[in
     backend = next(
         backend
         for backend in BACKENDS
-        # The weight of a packed `Int8Linear` is on the device `meta`.
-        if backend.device in (None, weights.recurrent.device.type)
-        and backend.can_run(run, dtype, has_gradients)
+        if backend.device in (None, device) and backend.can_run(run, dtype, has_gradients)
     )
     inputs_dtype = dtype if backend.follows_autocast else weights.bias.dtype
     with torch.autocast(device, enabled=False):

@@ -1,34 +1,31 @@
-from typing import Iterator, List, Optional, Sequence, Tuple, Union
+from itertools import repeat
+from typing import Any, Iterator, List, Optional, Sequence, Tuple
 
 import torch
 
 from elmo_plugin.modules import tuning
 from elmo_plugin.modules.kernels.compiled import call_kernel, compiled_kernels
-from elmo_plugin.modules.linear.int8 import Int8Linear
 from elmo_plugin.modules.linear.packed import PackedMatrix, padded_rows
 from elmo_plugin.modules.recurrent.cells import Weights
 from elmo_plugin.modules.recurrent.scan import (
     Backend,
     Gradients,
     LayerCall,
-    Linear,
     RecurrentState,
     Result,
     Run,
     SavedActivations,
     dense_copy,
     outputs_of,
+    pieces_of,
 )
-
-Matrix = Union[PackedMatrix, Int8Linear]
 
 
 class Loop(Backend):
     """Runs the steps one by one, for any cell, type and device. Cells are in float32 at least."""
 
     def forward(self, run: Run, saved: Optional[Sequence[SavedActivations]] = None) -> List[Result]:
-        activations: Sequence[Optional[SavedActivations]] = saved or [None] * len(run.calls)
-        return [_forward(run, *each) for each in zip(run.calls, activations)]
+        return [_forward(run, *each) for each in zip(run.calls, saved or repeat(None))]
 
     def backward(self, run: Run, saved: SavedActivations, d: Gradients) -> RecurrentState:
         cell, ((_, weights, state, _),), batch_sizes = run
@@ -108,49 +105,27 @@ def _forward(run: Run, call: LayerCall, saved: Optional[SavedActivations]) -> Re
     return outputs, RecurrentState(final_hidden, final_cell.to(weights.bias.dtype))
 
 
-def _matrices(call: LayerCall) -> Tuple[Matrix, Matrix, Optional[Matrix]]:
-    """The packed weights in the type of the inputs; the layers' own ones if that is their type."""
+def _matrices(call: LayerCall) -> List[Any]:
+    """The packed matrices in the type of the inputs; the layers' own ones if that is their type."""
     dtype, weights = call.inputs.dtype, call.weights
-    layers = call.layers if dtype == weights.bias.dtype else None
-    input, recurrent, projection = layers or (None, None, None)
-    return (
-        _matrix(weights.input.to(dtype), input),
-        _matrix(weights.recurrent.to(dtype), recurrent),
-        None if weights.projection is None else _matrix(weights.projection.to(dtype), projection),
-    )
-
-
-def _matrix(weight: torch.Tensor, layer: Optional[Linear]) -> Matrix:
-    if layer is None:
-        return PackedMatrix(weight)
-    return layer if isinstance(layer, Int8Linear) else layer.packed()
+    if call.layers is not None and dtype == weights.bias.dtype:
+        return [layer and layer.packed() for layer in call.layers]
+    matrices = weights.input, weights.recurrent, weights.projection
+    return [None if each is None else PackedMatrix(each.to(dtype)) for each in matrices]
 
 
 def _steps(
-    inputs: torch.Tensor, batch_sizes: Sequence[int], weights: Weights, matrix: Matrix
+    inputs: torch.Tensor, batch_sizes: Sequence[int], weights: Weights, matrix: PackedMatrix
 ) -> Iterator[Tuple[slice, torch.Tensor]]:
     """Yields each step's rows and the products of its inputs, made for several steps at once."""
-    bias, start = weights.input_bias.to(inputs.dtype), 0
-    for sizes in _chunks(batch_sizes, tuning.MAX_INPUT_GATES // weights.input.size(0)):
-        # Shape: (num_packed of this chunk or a few more, num_input_gates * hidden_dim)
-        gates = matrix.product(inputs[start : start + padded_rows(sum(sizes))], bias)
-        first = start
-        for size in sizes:
-            step, start = slice(start, start + size), start + size
-            yield step, gates[step.start - first : step.stop - first]
-
-
-def _chunks(batch_sizes: Sequence[int], most: int) -> List[List[int]]:
-    """Groups steps so that each group holds at most `most` tokens, or is one step."""
-    chunks: List[List[int]] = []
-    filled = most
-    for size in batch_sizes:
-        if not chunks or filled + size > most:
-            chunks.append([])
-            filled = 0
-        chunks[-1].append(size)
-        filled += size
-    return chunks
+    bias = weights.input_bias.to(inputs.dtype)
+    most = tuning.MAX_INPUT_GATES // weights.input.size(0)
+    for tokens, steps in pieces_of(batch_sizes, most):
+        first, end = tokens.start, tokens.start + padded_rows(tokens.stop - tokens.start)
+        # Shape: (num_packed of this piece or a few more, num_input_gates * hidden_dim)
+        gates = matrix.product(inputs[first:end], bias)
+        for start, size in steps:
+            yield slice(start, start + size), gates[start - first : start - first + size]
 
 
 class CellStep:

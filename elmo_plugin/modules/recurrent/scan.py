@@ -1,14 +1,14 @@
 """What every backend of a recurrent layer computes: all time steps, and their gradients."""
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, List, NamedTuple, Optional, Sequence, Tuple, Union
+from math import inf
+from typing import Any, ClassVar, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy
 import torch
 from torch.autograd.function import once_differentiable
 
 from elmo_plugin.modules import tuning
-from elmo_plugin.modules.linear.int8 import Int8Linear
 from elmo_plugin.modules.linear.packed import (
     PackedLinear,
     PackedMatrix,
@@ -19,7 +19,6 @@ from elmo_plugin.modules.linear.packed import (
 )
 from elmo_plugin.modules.recurrent.cells import Cell, Weights
 
-Linear = Union[PackedLinear, Int8Linear]
 # Columns of ones beside the inputs: their product with the gates' gradients is the bias gradient.
 # One is used; sixteen keep the width of the product a multiple of 16.
 _ONES = 16
@@ -41,7 +40,7 @@ class LayerCall(NamedTuple):
     #: State before the first step, longest sentence first; zeros when not given.
     state: Optional[RecurrentState] = None
     #: Owners of the input, the recurrent and the projection weights, if they cache packed copies.
-    layers: Optional[Tuple[Linear, Linear, Optional[Linear]]] = None
+    layers: Optional[Tuple[PackedLinear, PackedLinear, Optional[PackedLinear]]] = None
 
 
 class Run(NamedTuple):
@@ -150,29 +149,23 @@ class _Scan(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any,
-        backend: Backend,
-        cell: Cell,
-        batch_sizes: List[int],
-        inputs: torch.Tensor,
-        hidden: Optional[torch.Tensor],
-        cell_state: Optional[torch.Tensor],
-        *parts: Any,
+        ctx: Any, backend: Backend, cell: Cell, batch_sizes: List[int], *tensors: Any
     ) -> Tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """`parts` are the fields of `Weights`."""
-        run = _run(cell, batch_sizes, inputs, hidden, cell_state, parts)
+        """`tensors` are the inputs, both parts of the state, and the fields of `Weights`."""
+        run = _run(cell, batch_sizes, tensors)
         saved = backend.empty_activations(cell, run.calls[0])
         ((outputs, final),) = backend.forward(run, [saved])
-        ctx.save_for_backward(inputs, hidden, cell_state, *parts, *saved)
+        ctx.save_for_backward(*tensors, *saved)
         ctx.backend, ctx.cell, ctx.batch_sizes = backend, cell, batch_sizes
         return outputs, *final
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *gradients: torch.Tensor) -> Tuple[Optional[torch.Tensor], ...]:
-        inputs, hidden, cell_state, *rest = ctx.saved_tensors
-        run = _run(ctx.cell, ctx.batch_sizes, inputs, hidden, cell_state, rest[:4])
-        weights, saved = run.calls[0].weights, SavedActivations(*rest[4:])
+        tensors, num_saved = ctx.saved_tensors, len(SavedActivations._fields)
+        run = _run(ctx.cell, ctx.batch_sizes, tensors[:-num_saved])
+        saved = SavedActivations(*tensors[-num_saved:])
+        ((inputs, weights, state, _),) = run.calls
         with torch.autocast(inputs.device.type, enabled=False):
             # Padded as products need it, so that they do not copy it.
             num_rows = padded_rows(len(inputs))
@@ -190,21 +183,13 @@ class _Scan(torch.autograd.Function):
                 rows = d_gates[:, -weights.input.size(0) :]
                 d_inputs = through_inputs.product(rows)[: len(inputs)]
             d_weights = _weight_gradients(run, saved, d_gates, d_projected)
-        d_state = (None, None) if hidden is None else d_state
+        d_state = (None, None) if state is None else d_state
         return None, None, None, d_inputs, *d_state, *d_weights
 
 
-def _run(
-    cell: Cell,
-    batch_sizes: List[int],
-    inputs: torch.Tensor,
-    hidden: Optional[torch.Tensor],
-    cell_state: Optional[torch.Tensor],
-    weights: Sequence[torch.Tensor],
-) -> Run:
-    state = None
-    if hidden is not None and cell_state is not None:
-        state = RecurrentState(hidden, cell_state)
+def _run(cell: Cell, batch_sizes: List[int], tensors: Sequence[Any]) -> Run:
+    inputs, hidden, cell_state, *weights = tensors
+    state = None if hidden is None else RecurrentState(hidden, cell_state)
     return Run(cell, [LayerCall(inputs, Weights(*weights), state)], batch_sizes)
 
 
@@ -248,6 +233,25 @@ def outputs_of(call: LayerCall, activations: Optional[SavedActivations]) -> torc
     if activations is not None:
         return activations.hidden_states
     return call.inputs.new_empty(len(call.inputs), call.weights.output_dim)
+
+
+def pieces_of(
+    batch_sizes: Sequence[int], most_tokens: int, most_steps: float = inf
+) -> Iterator[Tuple[slice, List[Tuple[int, int]]]]:
+    """
+    Yields slices of tokens, and the first token and the number of sentences of each of their steps:
+    one step, or several within these bounds.
+    """
+    begin = start = 0
+    steps: List[Tuple[int, int]] = []
+    for size in batch_sizes:
+        if steps and (start + size - begin > most_tokens or len(steps) == most_steps):
+            yield slice(begin, start), steps
+            begin, steps = start, []
+        steps.append((start, size))
+        start += size
+    if steps:
+        yield slice(begin, start), steps
 
 
 def large_buffer(like: torch.Tensor, rows: int, columns: int, dtype: torch.dtype) -> torch.Tensor:

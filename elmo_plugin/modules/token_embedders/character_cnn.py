@@ -6,7 +6,7 @@ from allennlp.modules.token_embedders import Embedding, TokenEmbedder
 from overrides import overrides
 from torch.nn.functional import pad
 
-from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.errors import check_least
 from elmo_plugin.util.tensors import distinct_rows
 
 _NAMESPACE = "token_characters"
@@ -43,11 +43,7 @@ class CharacterCnn(TokenEmbedder):
     ) -> None:
         super().__init__()
         self.widths = width if isinstance(width, list) else [width]
-        if min(self.widths, default=0) < 1:
-            raise ConfigurationError(
-                "CharacterCnn: expected a `width` of 1 or more characters, or a list of such "
-                f"numbers, found {width}."
-            )
+        check_least(1, width=min(self.widths, default=0))
         self.embedding = Embedding(
             embedding_dim, vocab=vocab, vocab_namespace=_NAMESPACE, padding_index=0
         )

@@ -8,9 +8,6 @@ from elmo_plugin.modules.cove_files import CoveEncoder, read_cove_encoder
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.weights import stored_state
 
-# Bias of the first layer in a model's state dict, now and in earlier versions.
-_BIASES = ("cove_encoder.layers.0.bias_ih_l0", "cove_encoder.forward_layers.0.bias")
-
 
 @TokenEmbedder.register("elmo-cove")
 class CoveTokenEmbedder(TokenEmbedder):
@@ -93,7 +90,6 @@ def _encoder(weight_file: str, serialization_dir: Optional[str], input_dim: int)
     empty one as wide as the model's instead, because the file may have changed since.
     """
     for name, value in (stored_state(serialization_dir, weight_file) or {}).items():
-        if name.endswith(_BIASES):
-            # The bias has four gates.
-            return CoveEncoder(input_dim, len(value) // 4)
+        if name.endswith("cove_encoder.layers.0.weight_hh_l0"):
+            return CoveEncoder(input_dim, value.size(1))
     return read_cove_encoder(weight_file)

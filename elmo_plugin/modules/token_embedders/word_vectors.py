@@ -1,5 +1,5 @@
 import logging
-from typing import Dict, Iterator, Optional, Tuple
+from typing import Any, Dict, Iterator, Optional, Tuple
 
 import numpy
 import torch
@@ -27,7 +27,7 @@ class WordVectors(TokenEmbedder):
     - The first `num_extra_words` other words of the file (in GloVe's the most frequent) join the
       vocabulary. Their vectors are not trained, but are in the archive, so that prediction uses
       them.
-    - Words that later extend the vocabulary of a trained model get untrained vectors.
+    - Words that later extend the vocabulary of a trained model get the unknown word's vector.
 
     The first embedder of a namespace adds the extra words. Further ones add none, and must be of
     this class too. Extra vectors do not slow down the optimizer: with AllenNLP's `Embedding` and
@@ -62,10 +62,12 @@ class WordVectors(TokenEmbedder):
         self._namespace = vocab_namespace
         # A copy, because words are added below.
         words = dict(vocab.get_token_to_index_vocabulary(vocab_namespace))
-        # Not `None` for an archive, a recovered run, and a second embedder of the namespace.
-        num_trained = _num_trained(vocab, vocab_namespace)
-        is_extended = num_trained is not None
-        weight = torch.empty(len(words) if num_trained is None else num_trained, embedding_dim)
+        # True for an archive, a recovered run, and a second embedder of the namespace.
+        is_extended = vocab_namespace + NUM_TRAINED in vocab.get_namespaces()
+        num_trained = len(words)
+        if is_extended:
+            num_trained = int(vocab.get_token_from_index(0, vocab_namespace + NUM_TRAINED))
+        weight = torch.empty(num_trained, embedding_dim)
         vectors: Vectors = {}
         if pretrained_file:
             max_others = 0 if is_extended else num_extra_words
@@ -100,29 +102,9 @@ class WordVectors(TokenEmbedder):
             return vectors
         return vectors.index_put((is_extra,), self.extra[tokens[is_extra] - len(self.weight)])
 
-    def extend_vocab(
-        self,
-        extended_vocab: Vocabulary,
-        vocab_namespace: Optional[str] = None,
-        extension_pretrained_file: Optional[str] = None,
-        model_path: Optional[str] = None,
-    ) -> None:
-        """
-        Adds untrained vectors for new words, for `allennlp evaluate --extend-vocab`. Words that
-        `extension_pretrained_file` lacks get the unknown word's vector. `model_path` is the
-        embedder's name in the log. Raises the constructor's errors for a missing file and a wrong
-        line.
-        """
-        names = extended_vocab.get_index_to_token_vocabulary(vocab_namespace or self._namespace)
-        num_known = len(self.weight) + len(self.extra)
-        words = {names[index]: index for index in range(num_known, len(names))}
-        vectors: Vectors = {}
-        if words and extension_pretrained_file:
-            vectors, _ = parse_vectors(
-                _lines(extension_pretrained_file), words, self.get_output_dim()
-            )
-        self._add_rows(names, vectors)
-        logger.info("%s: %d of %d new words have vectors.", model_path, len(vectors), len(words))
+    def extend_vocab(self, extended_vocab: Vocabulary, *args: Any, **kwargs: Any) -> None:
+        """Called by AllenNLP after it has added words to the vocabulary of a trained model."""
+        self._add_rows(extended_vocab.get_index_to_token_vocabulary(self._namespace), {})
 
     def _add_rows(self, names: Dict[int, str], vectors: Vectors) -> None:
         """Extends `extra` to all words of the vocabulary."""
@@ -132,13 +114,6 @@ class WordVectors(TokenEmbedder):
             rows = [vectors.get(names[index], unknown) for index in range(num_known, len(names))]
             new = torch.from_numpy(numpy.stack(rows)).to(self.extra)
             self.extra.data = torch.cat([self.extra.data, new])
-
-
-def _num_trained(vocab: Vocabulary, namespace: str) -> Optional[int]:
-    """Number of rows of `weight`, or `None` if no embedder of the namespace has been built."""
-    if namespace + NUM_TRAINED not in vocab.get_namespaces():
-        return None
-    return int(vocab.get_token_from_index(0, namespace + NUM_TRAINED))
 
 
 def _lines(path: str) -> Iterator[Tuple[str, str]]:
@@ -161,11 +136,6 @@ def _initialise(
         raise ConfigurationError(
             f"{path} has no vector for any of the {len(weight):,} words of the corpus. Is it in "
             "another language, or are its words in lower case and those of the reader not?"
-        )
-    if len(vectors) < len(weight) / 10:
-        logger.warning(
-            f"{path} has vectors for only {len(vectors)} of the {len(weight)} words of the corpus. "
-            "To use another file, set the variable that names it, such as ELMO_GLOVE."
         )
     pretrained = numpy.stack(list(vectors.values()))
     if zero_unknown:

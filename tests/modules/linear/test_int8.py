@@ -1,8 +1,5 @@
 """`Int8Linear`: its products against plain arithmetic, its state, and that it cannot be trained."""
 
-import copy
-import pickle
-
 import numpy
 import pytest
 import torch
@@ -31,41 +28,38 @@ def exact():
 @pytest.fixture
 def layer(processor, exact):
     """The same, rounded."""
-    layer = Int8Linear.from_linear(exact)
-    assert layer.is_packed == processor
+    layer = Int8Linear(exact)
+    assert layer.is_fast == processor
     return layer
 
 
 def test_each_row_is_rounded_by_its_largest_value(processor):
     exact = PackedLinear(3, 3, bias=False)
     exact.weight.data = torch.tensor([[127.0, -12.4, 0.6], [0.0, -0.5, 0.25], [0.0, 0.0, 0.0]])
-    layer = Int8Linear.from_linear(exact)
-    assert layer.integers.tolist() == [[127, -12, 1], [0, -127, 64], [0, 0, 0]]
-    assert layer.integers.dtype == torch.int8
+    layer = Int8Linear(exact)
+    assert layer.weight.tolist() == [[127, -12, 1], [0, -127, 64], [0, 0, 0]]
+    assert layer.weight.dtype == torch.int8
     expected = [[127, -12, 1], [0, -0.5, 0.5 * 64 / 127], [0, 0, 0]]
     torch.testing.assert_close(layer.dequantize(), torch.tensor(expected))
 
 
-@pytest.mark.parametrize("num_rows", [0, 1, 2, 7, 64, 65, 200])
-@pytest.mark.parametrize("is_given_bias", [True, False])
-def test_the_product_is_that_of_the_rounded_weight(exact, layer, num_rows, is_given_bias):
+@pytest.mark.parametrize("num_rows", [0, 1, 7, 64, 200])
+def test_the_product_is_that_of_the_rounded_weight(exact, layer, num_rows):
     torch.manual_seed(1)
     inputs = torch.randn(num_rows, 40) * torch.logspace(-6, 6, num_rows).unsqueeze(1)
-    bias = torch.randn(30) if is_given_bias else None
     before = inputs.clone()
-    found = layer(inputs, bias).numpy()
+    found = layer(inputs).numpy()
     plain = inputs.numpy().astype("float64") @ layer.dequantize().numpy().astype("float64").T
     size = numpy.abs(plain).max(axis=1, initial=1e-30, keepdims=True)
-    expected = plain + (layer.bias.detach() if bias is None else bias).numpy()
     assert found.shape == (num_rows, 30) and torch.equal(inputs, before)
-    assert (numpy.abs(found - expected) <= 1e-4 * size + 1e-6).all()
+    assert (numpy.abs(found - plain - layer.bias.numpy()) <= 1e-4 * size + 1e-6).all()
     # The inputs of a single row are so small that the bias hides the difference.
     if num_rows > 1:
-        error = torch.from_numpy(found) - exact(inputs, bias)
+        error = torch.from_numpy(found) - exact(inputs)
         assert 0 < error.norm() < 0.01 * linear(inputs, exact.weight).norm()
 
 
-@pytest.mark.parametrize("num_rows", [2, 63, 64, 65, 130])
+@pytest.mark.parametrize("num_rows", [2, 65])
 def test_a_row_does_not_depend_on_the_others(layer, num_rows):
     inputs = torch.randn(num_rows, 40)
     alone = layer(inputs[:1])
@@ -78,27 +72,17 @@ def test_a_row_does_not_depend_on_the_others(layer, num_rows):
         found = layer(inputs)
         assert found[0].isfinite().all() and torch.equal(found[2], layer.bias)
         # Nothing but 0 hides it, where it is not multiplied.
-        assert not found[1].isfinite()[layer.integers[:, 5] != 0].any()
+        assert not found[1].isfinite()[layer.weight[:, 5] != 0].any()
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
 def test_the_result_has_the_type_of_the_inputs(layer, dtype):
     # Rows and columns need not lie side by side.
     inputs = torch.randn(40, 5, dtype=dtype).t()
-    found = layer(inputs, torch.ones(30))
+    found = layer(inputs)
     assert found.dtype == dtype
-    expected = linear(inputs.double(), layer.dequantize().double()) + 1
+    expected = linear(inputs.double(), layer.dequantize().double(), layer.bias.double())
     torch.testing.assert_close(found.double(), expected, rtol=0.01, atol=0.02)
-
-
-def test_the_weight_is_stored_once_and_read_where_that_is_needed(layer):
-    assert [name for name, _ in layer.named_parameters()] == ["bias"]
-    assert [name for name, _ in layer.named_buffers()] == ["scale"]
-    weight = layer.weight
-    assert (weight.shape, weight.dtype) == ((30, 40), torch.float32)
-    assert (weight.device.type == "meta") == layer.is_packed
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        assert torch.equal(layer.weight, layer.dequantize())
 
 
 @pytest.mark.parametrize("requires_grad", ["inputs", "bias"])
@@ -109,36 +93,18 @@ def test_gradients_are_refused(layer, requires_grad):
         layer(inputs)
     with torch.no_grad():
         assert layer(inputs).shape == (5, 30)
-    with pytest.raises(RuntimeError, match="found int8"):
-        layer.drop_packed()
-
-
-@pytest.mark.parametrize(
-    "duplicate", [copy.deepcopy, copy.copy, lambda layer: pickle.loads(pickle.dumps(layer))]
-)
-def test_a_copy_gives_the_same(layer, duplicate):
-    inputs = torch.randn(5, 40)
-    assert torch.equal(duplicate(layer)(inputs), layer(inputs))
 
 
 def test_the_state_is_integers_and_their_scale_and_goes_into_other_layers(exact, layer):
-    state = layer.state_dict(prefix="a.")
-    assert {name: value.dtype for name, value in state.items()} == {
-        "a.weight": torch.int8,
-        "a.scale": torch.float32,
-        "a.bias": torch.float32,
-    }
-    assert state["a.weight"].layout == torch.strided
+    inputs = torch.randn(5, 40)
+    types = {name: value.dtype for name, value in layer.state_dict().items()}
+    assert types == {"weight": torch.int8, "scale": torch.float32, "bias": torch.float32}
+    assert [name for name, _ in layer.named_parameters()] == ["bias"]
     for kind in (layer, exact):
-        other = Int8Linear.from_linear(PackedLinear(40, 30).requires_grad_(False))
-        before, state = other.scale, copy.deepcopy(kind.state_dict())
-        other.load_state_dict(state)
-        # A change of weights can be told by their addresses.
-        assert other.scale.data_ptr() != before.data_ptr()
-        # What was loaded is copied.
-        for value in state.values():
-            value.zero_()
-        inputs = torch.randn(5, 40)
+        other = Int8Linear(PackedLinear(40, 30).requires_grad_(False))
+        # Packs the weight that is to be replaced.
+        other(inputs)
+        other.load_state_dict(kind.state_dict())
         assert torch.equal(other(inputs), layer(inputs))
     wide = PackedLinear(40, 30)
     wide.load_state_dict(layer.state_dict())
@@ -146,20 +112,13 @@ def test_the_state_is_integers_and_their_scale_and_goes_into_other_layers(exact,
     assert torch.equal(wide.bias, exact.bias)
 
 
-@pytest.mark.parametrize("missing", ["weight", "scale", "bias"])
-def test_what_is_missing_or_unexpected_in_a_state_is_named(layer, missing):
-    state = layer.state_dict()
-    del state[missing]
-    with pytest.raises(RuntimeError, match=f'Missing key.*"{missing}"'):
-        layer.load_state_dict(state)
-    with pytest.raises(RuntimeError, match='Unexpected key.*"zero_point"'):
-        layer.load_state_dict({**layer.state_dict(), "zero_point": torch.zeros(30)})
-
-
-def test_a_state_of_another_shape_is_refused(layer):
-    state = Int8Linear.from_linear(PackedLinear(41, 30)).state_dict()
-    with pytest.raises(RuntimeError, match=r"weight: expected shape \(30, 40\), found \(30, 41\)"):
-        layer.load_state_dict(state)
+def test_a_state_that_does_not_fit_is_refused(layer):
+    without_scale = layer.state_dict()
+    del without_scale["scale"]
+    with pytest.raises(RuntimeError, match='Missing key.*"scale"'):
+        layer.load_state_dict(without_scale)
+    with pytest.raises(RuntimeError, match=r"size mismatch for weight: .*\[30, 41\]"):
+        layer.load_state_dict(Int8Linear(PackedLinear(41, 30)).state_dict())
 
 
 def test_other_types_and_places_are_followed(layer):
@@ -171,5 +130,4 @@ def test_other_types_and_places_are_followed(layer):
     assert found.dtype == torch.bfloat16
     torch.testing.assert_close(found.float(), expected, rtol=0.02, atol=0.02)
     layer.to("meta")
-    assert layer.integers.device.type == layer.weight.device.type == "meta"
     assert layer(torch.empty(3, 40, device="meta")).shape == (3, 30)

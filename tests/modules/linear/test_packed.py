@@ -16,7 +16,6 @@ from elmo_plugin.modules.linear.packed import (
     PackedLinear,
     PackedMatrix,
     column_sums,
-    padded_linear,
     padded_rows,
     transposed_product,
     with_rows,
@@ -56,14 +55,6 @@ def test_the_product_of_a_packed_matrix_is_that_of_linear(weight, dtype, num_row
     assert all(torch.equal(*pair) for pair in zip(before, after))
 
 
-def test_a_matrix_that_does_not_lie_row_by_row_is_packed_as_well(weight):
-    inputs = torch.randn(5, len(weight))
-    found = PackedMatrix(weight.t()).product(inputs)
-    # A sum of so many numbers.
-    most = 1e-5 * len(weight) / 30
-    torch.testing.assert_close(found, inputs @ weight, rtol=1.3e-6, atol=most)
-
-
 def test_it_knows_what_gains_by_packing():
     cpu = torch.device("cpu")
     assert PackedMatrix.can_pack(cpu, torch.float32) == HAS_ONEDNN
@@ -74,9 +65,9 @@ def test_it_knows_what_gains_by_packing():
     assert not PackedMatrix.can_pack(torch.device("cuda"), torch.float32)
 
 
-def assert_is_linear(layer, inputs, bias=None, most=1e-5):
-    expected = linear(inputs, layer.weight, layer.bias if bias is None else bias)
-    torch.testing.assert_close(layer(inputs, bias), expected, rtol=most, atol=most)
+def assert_is_linear(layer, inputs):
+    expected = linear(inputs, layer.weight, layer.bias)
+    torch.testing.assert_close(layer(inputs), expected, rtol=1e-5, atol=1e-5)
 
 
 def packed_copy(layer):
@@ -98,33 +89,26 @@ def layer():
 
 
 @pytest.mark.parametrize("has_bias", [True, False])
-@pytest.mark.parametrize("is_given_bias", [True, False])
 @pytest.mark.parametrize("gradients", [True, False])
-def test_the_product_is_that_of_linear(has_bias, is_given_bias, gradients):
+def test_the_product_is_that_of_linear(has_bias, gradients):
     torch.manual_seed(1)
     layer = PackedLinear(NUM_IN, NUM_OUT, bias=has_bias).eval()
-    bias = torch.randn(NUM_OUT) if is_given_bias else None
     with torch.set_grad_enabled(gradients):
-        assert_is_linear(layer, torch.randn(7, NUM_IN), bias)
+        assert_is_linear(layer, torch.randn(7, NUM_IN))
         # Rows and columns that do not lie side by side in memory.
-        assert_is_linear(layer, torch.randn(7, 2 * NUM_IN)[:, ::2], bias)
-        assert_is_linear(layer, torch.randn(NUM_IN, 7).t(), bias)
+        assert_is_linear(layer, torch.randn(7, 2 * NUM_IN)[:, ::2])
+        assert_is_linear(layer, torch.randn(NUM_IN, 7).t())
     assert (packed_copy(layer) is None) == (gradients or not HAS_ONEDNN)
 
 
-@pytest.mark.parametrize("is_given", [True, False])
-def test_a_bias_alone_may_be_trained(layer, is_given):
+def test_a_bias_alone_may_be_trained(layer):
     layer.weight.requires_grad_(False)
-    bias = torch.zeros(NUM_OUT, requires_grad=True) if is_given else None
-    layer(torch.randn(7, NUM_IN), bias).sum().backward()
-    found = layer.bias if bias is None else bias
-    torch.testing.assert_close(found.grad, torch.full((NUM_OUT,), 7.0))
+    layer(torch.randn(7, NUM_IN)).sum().backward()
+    torch.testing.assert_close(layer.bias.grad, torch.full((NUM_OUT,), 7.0))
 
 
-@pytest.mark.parametrize("bias", [None, torch.zeros(NUM_OUT)])
-def test_no_rows_give_no_rows(layer, bias):
-    with torch.no_grad():
-        assert layer(torch.zeros(0, NUM_IN), bias).shape == (0, NUM_OUT)
+def pickled(layer):
+    return pickle.loads(pickle.dumps(layer))
 
 
 def new_weight():
@@ -188,16 +172,6 @@ def test_memory_of_a_packed_weight_is_free_only_when_another_is_packed(layer):
     assert packed() is None
 
 
-def test_a_weight_in_training_is_never_cached_packed(layer):
-    layer.train()
-    inputs = torch.randn(5, NUM_IN)
-    with torch.no_grad():
-        layer(inputs)
-        assert packed_copy(layer) is None
-        layer.weight.data.mul_(2)
-        assert_is_linear(layer, inputs)
-
-
 @needs_onednn
 def test_a_frozen_layer_stays_packed_in_a_model_in_training(layer):
     layer.requires_grad_(False)
@@ -220,9 +194,7 @@ def test_an_unchanged_weight_is_packed_once_and_one_that_moves_drops_its_copy(la
     assert packed_copy(layer) is None
 
 
-@pytest.mark.parametrize(
-    "duplicate", [copy.deepcopy, copy.copy, lambda layer: pickle.loads(pickle.dumps(layer))]
-)
+@pytest.mark.parametrize("duplicate", [copy.deepcopy, copy.copy, pickled])
 def test_a_copy_packs_for_itself(layer, duplicate):
     twin = duplicate(layer)
     inputs = torch.randn(5, NUM_IN)
@@ -234,35 +206,11 @@ def test_a_copy_packs_for_itself(layer, duplicate):
         assert_is_linear(layer, inputs)
 
 
-@pytest.mark.parametrize("frozen", [True, False])
-def test_gradients_reach_inputs_and_weights_that_require_them(layer, frozen):
-    layer.requires_grad_(not frozen)
-    inputs = torch.randn(5, NUM_IN, requires_grad=True)
-    layer(inputs, torch.randn(NUM_OUT)).square().sum().backward()
-    assert inputs.grad.abs().sum() > 0
-    assert (layer.weight.grad is None) == frozen
-
-
 def test_autocast_decides_the_type(layer):
     inputs = torch.randn(5, NUM_IN)
     with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16):
         assert layer(inputs).dtype == torch.bfloat16
         assert torch.equal(layer(inputs), linear(inputs, layer.weight, layer.bias))
-
-
-@pytest.mark.parametrize("dtype, most", [(torch.float64, 1e-12), (torch.bfloat16, 0.02)])
-def test_other_types_give_the_product_too(layer, dtype, most):
-    layer.to(dtype)
-    inputs = torch.randn(5, NUM_IN, dtype=dtype)
-    with torch.no_grad():
-        for bias in (None, torch.randn(NUM_OUT, dtype=dtype)):
-            assert_is_linear(layer, inputs, bias, most)
-    assert (packed_copy(layer) is not None) == (dtype == torch.bfloat16 and ONEDNN_TAKES_BFLOAT16)
-
-
-def test_inputs_of_another_type_are_refused_as_by_linear(layer):
-    with torch.no_grad(), pytest.raises(RuntimeError, match="same dtype"):
-        layer(torch.randn(5, NUM_IN, dtype=torch.float64))
 
 
 def test_a_weight_made_and_changed_in_inference_mode_is_packed_again():
@@ -295,24 +243,18 @@ def test_there_are_few_different_numbers_of_rows():
 
 
 @pytest.mark.parametrize("dtype", ERRORS)
-@pytest.mark.parametrize("num_rows", [0, 1, 5, 64, 131])
+@pytest.mark.parametrize("num_rows", [1, 5, 131])
 def test_padding_changes_neither_values_nor_gradients(of_bfloat16, dtype, num_rows):
     torch.manual_seed(1)
-    shapes = [(num_rows, 6), (7, 6), (7,)]
-    exact = [torch.randn(shape, dtype=torch.float64).to(dtype) for shape in shapes]
-    tensors = [tensor.clone().requires_grad_() for tensor in exact]
-    references = [tensor.double().requires_grad_() for tensor in exact]
-    found, expected = padded_linear(*tensors), linear(*references)
-    assert found.shape == expected.shape and found.dtype == dtype
+    layer, inputs = PackedLinear(6, 7).to(dtype), torch.randn(num_rows, 6).to(dtype)
+    tensors = [inputs.requires_grad_(), layer.weight, layer.bias]
+    references = [tensor.detach().double().requires_grad_() for tensor in tensors]
+    found, expected = layer(inputs), linear(*references)
+    assert found.dtype == dtype and relative_error(found, expected) < MOST[dtype]
     found.square().sum().backward()
     expected.square().sum().backward()
-    if num_rows:
-        assert relative_error(found, expected) < MOST[dtype]
     for tensor, reference in zip(tensors, references):
-        if num_rows:
-            assert relative_error(tensor.grad, reference.grad) < 2 * MOST[dtype]
-        else:
-            assert not tensor.grad.any()
+        assert relative_error(tensor.grad, reference.grad) < 2 * MOST[dtype]
 
 
 @pytest.mark.parametrize("dtype", ERRORS)
@@ -326,13 +268,6 @@ def test_a_transposed_product_ignores_rows_of_zeros(of_bfloat16, dtype, widths, 
     assert found.shape == expected.shape
     assert relative_error(found, expected) < MOST[dtype]
     assert relative_error(transposed_product(left, with_rows(right, 140)), expected) < MOST[dtype]
-
-
-def test_rows_are_added_and_removed():
-    values = torch.arange(6.0).view(3, 2)
-    assert torch.equal(with_rows(values, 2), values[:2])
-    assert torch.equal(with_rows(values, 3), values)
-    assert torch.equal(with_rows(values, 5), torch.cat([values, torch.zeros(2, 2)]))
 
 
 @pytest.mark.parametrize("dtype", ERRORS)

@@ -52,23 +52,6 @@ def test_a_frozen_lstm_stays_packed_and_passes_on_gradients(lstm, inputs):
     assert gradient.norm() > 0
 
 
-@pytest.mark.parametrize("gradients_between", [True, False])
-def test_a_weight_changed_through_its_data_is_seen(lstm, inputs, gradients_between):
-    with torch.no_grad():
-        lstm(inputs, UNEVEN)
-    if gradients_between:
-        # Before an optimizer step there is a pass with gradients.
-        lstm(inputs, UNEVEN)
-    for layer in (lstm.input, lstm.recurrent, lstm.projection):
-        layer.weight.data.mul_(0.5)
-    if not gradients_between:
-        lstm.eval()
-    with torch.no_grad():
-        found, _ = lstm(inputs, UNEVEN)
-    expected, _ = lstm(inputs, UNEVEN)
-    assert_same([found], [expected], 1e-6)
-
-
 @pytest.mark.parametrize("gradients", [True, False])
 def test_the_constant_forget_bias_is_added(lstm, gradients):
     torch.nn.init.zeros_(lstm.bias)
@@ -147,16 +130,3 @@ def test_a_cell_that_inherits_its_formula_has_the_kernel_too():
 
     for name in ("kernel", "num_recurrent_gates", "num_input_gates", "draw_order"):
         assert getattr(NamedGru, name) == getattr(GruCell, name)
-
-
-def test_weights_converted_through_data_are_read_in_their_new_type():
-    layer = RecurrentLayer(LstmCell(), 5, 40, 16).bfloat16().eval()
-    inputs = torch.randn(3, 5)
-    with torch.no_grad():
-        layer(inputs.bfloat16(), [2, 1])
-        for parameter in layer.parameters():
-            parameter.data = parameter.data.float()
-        found, _ = layer(inputs, [2, 1])
-        layer.eval()
-        expected, _ = layer(inputs, [2, 1])
-    assert torch.equal(found, expected)

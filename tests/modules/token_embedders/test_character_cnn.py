@@ -1,4 +1,3 @@
-import re
 from typing import Dict, List, Union
 
 import pytest
@@ -75,6 +74,7 @@ def test_equals_windows_one_by_one_in_outputs_and_gradients(width):
     weights = torch.randn_like(output)
     parameters = list(embedder.parameters())
     found = torch.autograd.grad((output * weights).sum(), parameters)
+    assert not found[0][0].any()
     wanted = torch.autograd.grad((expected * weights).sum(), parameters)
     torch.testing.assert_close(found, wanted)
 
@@ -93,27 +93,11 @@ def test_neither_padding_nor_the_rest_of_the_batch_changes_a_word():
         torch.testing.assert_close(alone[0], output[row, : len(words)])
 
 
-def test_padding_gets_no_gradient():
-    embedder = make_embedder()
-    embedder(character_ids(SENTENCES)).sum().backward()
-    gradient = embedder.embedding.weight.grad
-    assert not embedder.embedding.weight[0].any() and not gradient[0].any()
-    assert bool(gradient[2:].any(dim=1).all())
-
-
 @pytest.mark.parametrize("shape", [(0, 3, 3), (2, 0, 3), (2, 3, 3)])
 def test_no_characters_give_zeros(shape):
     embedder = make_embedder()
     output = embedder(torch.zeros(shape, dtype=torch.long))
     assert output.shape == (*shape[:2], 7) and not output.any()
-
-
-def test_works_in_autocast():
-    embedder = make_embedder()
-    ids = character_ids(SENTENCES)
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        output = embedder(ids)
-    torch.testing.assert_close(output.float(), embedder(ids), rtol=0.05, atol=0.01)
 
 
 def test_reads_what_allennlp_s_indexer_writes_and_follows_its_vocabulary():
@@ -135,8 +119,7 @@ def test_reads_what_allennlp_s_indexer_writes_and_follows_its_vocabulary():
     assert embedder.get_output_dim() == 128 and embedder.embedding.get_output_dim() == 16
 
 
-@pytest.mark.parametrize("width", [0, [], [3, -1]])
-def test_a_filter_without_a_character_is_named(width):
-    found = re.escape(str(width))
-    with pytest.raises(ConfigurationError, match=f"`width` of 1 or more characters.*found {found}"):
+@pytest.mark.parametrize("width, least", [(0, 0), ([], 0), ([3, -1], -1)])
+def test_a_filter_without_a_character_is_named(width, least):
+    with pytest.raises(ConfigurationError, match=f"`width` of at least 1, found {least}"):
         make_embedder(width)

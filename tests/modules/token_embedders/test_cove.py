@@ -60,6 +60,10 @@ def test_vectors_are_a_layer_over_the_words_of_each_sentence(layer, with_words):
     assert found.shape == (3, 3, embedder.get_output_dim())
     assert embedder.get_output_dim() == 24 + 100 * with_words
     encoder = read_cove_encoder(WEIGHTS)
+    # Sentences may be in lists.
+    nested = torch.stack([ids, ids.flip(0)])
+    torch.testing.assert_close(embedder(nested), torch.stack([found, found.flip(0)]))
+    assert not any(parameter.requires_grad for parameter in embedder.parameters())
     for row, words in enumerate(SENTENCES):
         vectors = embedder.word_vectors(ids[row : row + 1, : len(words)])
         expected = encoder(vectors, torch.ones(1, len(words), dtype=torch.bool))[layer - 1, 0]
@@ -70,20 +74,6 @@ def test_vectors_are_a_layer_over_the_words_of_each_sentence(layer, with_words):
     # Neither the word of the corpus that the file lacks nor the unknown one has a vector.
     assert not embedder.word_vectors(ids)[0, 2].any() and not embedder.word_vectors(ids)[2, 1].any()
     assert embedder.word_vectors(ids)[0, 1].any()
-
-
-def test_nothing_is_trained():
-    vocab, embedder = build()
-    assert not any(parameter.requires_grad for parameter in embedder.parameters())
-    assert not embedder.train()(ids_of(vocab, SENTENCES)).requires_grad
-
-
-def test_sentences_may_be_in_lists():
-    vocab, embedder = build()
-    ids = ids_of(vocab, SENTENCES)
-    nested = torch.stack([ids, ids.flip(0)])
-    expected = torch.stack([embedder(ids), embedder(ids.flip(0))])
-    torch.testing.assert_close(embedder(nested), expected)
 
 
 def test_wrong_settings_are_named():
