@@ -11,9 +11,8 @@ from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from dataclasses import MISSING, field, fields, is_dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Dict, Mapping, NewType, Type, TypeVar, Union, get_args, get_origin
+from typing import Any, Dict, NewType, Type, TypeVar, Union, get_args, get_origin
 
-from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.files import expanded
 from elmo_plugin.util.text_files import DECODING_ERRORS
 
@@ -30,9 +29,9 @@ def positional(metavar: str, help: str, **settings: Any) -> Any:
 
 def option(help: str, default: Any = None, group: str = "", **settings: Any) -> Any:
     """
-    A field for an option `--like-its-name`. `help` also says the default. `group` is a title,
-    `EXACTLY_ONE` or `AT_MOST_ONE`. `settings` are passed to `add_argument`, except `short`, another
-    name such as `-s`.
+    A field for an option `--like-its-name`. `help` also says the default. `group` is `EXACTLY_ONE`
+    or `AT_MOST_ONE`. `settings` are passed to `add_argument`, except `short`, another name such as
+    `-s`.
     """
     return field(default=default, metadata={"help": help, "group": group, **settings})
 
@@ -57,11 +56,8 @@ def add_arguments(parser: ArgumentParser, options: type) -> None:
                 settings["action"] = "extend"
         group = settings.pop("group", "")
         if group not in groups:
-            groups[group] = (
-                parser.add_mutually_exclusive_group(required=group == EXACTLY_ONE)
-                if group in (EXACTLY_ONE, AT_MOST_ONE)
-                else parser.add_argument_group(group)
-            )
+            is_required = group == EXACTLY_ONE
+            groups[group] = parser.add_mutually_exclusive_group(required=is_required)
         required = settings.pop("required", None)
         action = groups[group].add_argument(*names, **settings)
         # A positional argument may be left out, too.
@@ -106,36 +102,3 @@ def decoding_errors_option() -> Any:
         "strict",
         choices=DECODING_ERRORS,
     )
-
-
-def ray_option(task: str) -> Any:
-    """The option `--ray`, next to `cpus_option`; `task` says what its tasks do."""
-    help = f"{task} of Ray, on a cluster or (without ADDRESS) on this machine"
-    return option(help, group="Ray", metavar="ADDRESS", nargs="?", const="")
-
-
-def cpus_option() -> Any:
-    return option("CPU cores reserved for each Ray task (default: 1)", group="Ray")
-
-
-def ray_mistakes(args: Any) -> Dict[str, bool]:
-    """For `refuse`: options of Ray's tasks without `--ray`, and `--num-workers` with it."""
-    of_tasks = {name: getattr(args, name, None) is not None for name in ("cpus", "gpus")}
-    return {
-        "--num-workers is for this machine. With --ray, --cpus is the number of CPUs of a task.": (
-            args.ray is not None and bool(args.num_workers)
-        ),
-        **{
-            f"--{name} is for the tasks of --ray. Leave it out, or add --ray.": (
-                args.ray is None and is_given
-            )
-            for name, is_given in of_tasks.items()
-        },
-    }
-
-
-def refuse(mistakes: Mapping[str, bool]) -> None:
-    """Raises `ConfigurationError` with the first sentence whose value is true."""
-    for sentence, is_made in mistakes.items():
-        if is_made:
-            raise ConfigurationError(sentence)

@@ -1,16 +1,8 @@
-"""
-Measure what the layers of a frozen biLM encode, compared with static word vectors and a random
-biLM.
-
-example:
-    %(prog)s pos --tag xpos
-    %(prog)s wsd --json senses.json
-`%(prog)s pos --help` and `%(prog)s wsd --help` describe them.
-"""
+"""What the two probes have in common: which vectors are probed, and where results are written."""
 
 import shlex
 import sys
-from contextlib import ExitStack
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -28,23 +20,16 @@ from elmo_plugin.analysis.representations import (
 )
 from elmo_plugin.bilm import Bilm
 from elmo_plugin.bilm.fingerprint import fingerprint
-from elmo_plugin.commands.arguments import option, refuse
-from elmo_plugin.commands.bilm_arguments import BilmArguments, explained_limits
+from elmo_plugin.commands.arguments import option
+from elmo_plugin.commands.bilm_arguments import BilmArguments
 from elmo_plugin.environment import setting
 from elmo_plugin.modules.cove_files import read_cove_encoder
 from elmo_plugin.util.atomic_write import check_output, write_json_rows
-from elmo_plugin.util.bootstrap import Difference
 from elmo_plugin.util.errors import ConfigurationError
 
-SUBCOMMANDS = {
-    "pos": "parts of speech, by a linear classifier on each layer",
-    "wsd": "word senses, by the nearest mean vector of a sense",
-}
-# Below, what they have in common.
-STOPPED = "stopped. With --cache, the same command continues where it was."
-
 # What can be probed, in the order of the table, and the option that names its file.
-_REPRESENTATIONS = {"static": "glove", "cove": "cove", "random": None, "bilm": None}
+_FILES = {"static": "glove", "cove": "cove", "random": None, "bilm": None}
+STOPPED = "stopped. With --cache, the same command continues where it was."
 
 
 @dataclass(kw_only=True)
@@ -61,7 +46,7 @@ class ProbeArguments:
     representations: Optional[List[str]] = option(
         "what to probe: static word vectors, CoVe if --cove names it, a random biLM of "
         "the same shape, the biLM (default: all)",
-        choices=tuple(_REPRESENTATIONS),
+        choices=tuple(_FILES),
     )
     seed: int = option("of the random biLM's weights (default: 0)", 0)
     cache: Optional[Path] = option(
@@ -77,16 +62,11 @@ class ProbeArguments:
     def chosen(self, bilm: Bilm, find_words: Callable[[], Set[str]]) -> Iterator[Representation]:
         """The chosen representations, in turn. `find_words` returns all words of the corpus."""
         chosen = self.representations or [
-            name for name, file in _REPRESENTATIONS.items() if file is None or getattr(self, file)
+            name for name, file in _FILES.items() if file is None or getattr(self, file)
         ]
-        refuse(
-            {
-                f"--representations {name} needs --{file} with a file.": (
-                    name in chosen and not getattr(self, file)
-                )
-                for name, file in (("static", "glove"), ("cove", "cove"), ("cove", "glove"))
-            }
-        )
+        for name, file in (("static", "glove"), ("cove", "cove"), ("cove", "glove")):
+            if name in chosen and not getattr(self, file):
+                raise ConfigurationError(f"--representations {name} needs --{file} with a file.")
         if "static" in chosen or "cove" in chosen:
             # Read before the static vectors are computed, which takes long.
             encoder = read_cove_encoder(str(self.cove)) if "cove" in chosen else None
@@ -120,11 +100,8 @@ def run_probe(
         check_output(options.json, force=True)
     bilm = options.bilm.load()
     files = _corpus_files(args, folder, patterns)
-    with ExitStack() as stack:
-        vectors = options.cache or Path(stack.enter_context(TemporaryDirectory()))
-        kept = "The vectors done are kept" if options.cache else "Nothing is kept without --cache"
-        stack.enter_context(explained_limits(vectors, kept))
-        results, table = probe(args, files, bilm, vectors)
+    with nullcontext(options.cache) if options.cache else TemporaryDirectory() as vectors:
+        results, table = probe(args, files, bilm, Path(vectors))
     if options.json is not None:
         named = {
             "options_file": options.bilm.options_file,
@@ -173,8 +150,3 @@ def _found(folder: str, pattern: str, option: str) -> str:
             f"--{option}, or set ELMO_DATA."
         )
     return found[0]
-
-
-def in_percent(difference: Optional[Difference], num_decimals: int) -> str:
-    """A difference from the row above with its interval; empty for the first layer."""
-    return "" if difference is None else difference.in_percent(num_decimals)

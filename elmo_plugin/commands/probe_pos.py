@@ -7,11 +7,8 @@ default those in ELMO_DATA/pos whose names end in train.conllu, dev.conllu and t
 
 Rows of the table: the most frequent tag of each word; static word vectors; each layer of a random
 biLM of the same shape; each layer of the biLM; the scalar mix of its layers, whose weights are
-learned with the classifier. The classifier is a softmax regression on vectors that are standardised
-to mean 0 and variance 1, with a small L2 penalty, fitted by L-BFGS until a step lowers the loss by
-less than 1e-6. Intervals are at 95 %, by a bootstrap over sentences; *from the row above* is the
-difference on test from the previous layer, by a paired bootstrap. Unseen words are those that are
-not in the training set. --cove adds the layers of CoVe.
+learned with the classifier. --cove adds the layers of CoVe. The classifier is a softmax regression
+on vectors that are standardised to mean 0 and variance 1. docs/analysis.md explains the columns.
 
 Vectors are on the disk in half precision (with --cache they are kept there), 2 x layers x width
 bytes per word and representation. RAM grows with the words of the corpus, about 170 bytes for each.
@@ -29,7 +26,7 @@ from elmo_plugin.analysis.representations import BILM
 from elmo_plugin.analysis.tag_probe import SPLITS, Accuracy, TagProbe, TagScore
 from elmo_plugin.bilm import Bilm
 from elmo_plugin.commands.arguments import PositiveInt, option
-from elmo_plugin.commands.probe import STOPPED, ProbeArguments, in_percent, run_probe  # noqa: F401
+from elmo_plugin.commands.probe import STOPPED, ProbeArguments, run_probe  # noqa: F401
 from elmo_plugin.commands.tables import markdown_table
 from elmo_plugin.corpora.tagged_words import CONLLU_TAGS, read_conllu, read_tag_columns
 from elmo_plugin.util.errors import ConfigurationError
@@ -104,19 +101,20 @@ def _probe(
 
 
 def _cells(score: TagScore) -> Dict[str, str]:
-    low, high = score.test.overall.interval()
-    iterations = "" if score.classifier is None else str(score.classifier.num_iterations)
-    if score.classifier is not None and not score.classifier.converged:
-        iterations += ", not converged"
+    test, fitted = score.test, score.classifier
+    unfinished = ", not converged" if fitted and not fitted.converged else ""
+    low, high = map(_percent, test.overall.interval())
     return {
         "representation": score.representation,
         "layer": score.layer,
         "dev": _percent(score.dev.overall.value),
-        "test": _percent(score.test.overall.value),
-        "test, 95 %": f"{_percent(low)} to {_percent(high)}",
-        "from the row above, 95 %": in_percent(score.from_previous, 2),
-        "test, unseen words": _percent(score.test.unseen),
-        "iterations": iterations,
+        "test": _percent(test.overall.value),
+        "test, 95 %": f"{low} to {high}",
+        "from the row above, 95 %": score.from_previous.in_percent(2)
+        if score.from_previous
+        else "",
+        "test, unseen words": _percent(test.unseen),
+        "iterations": f"{fitted.num_iterations}{unfinished}" if fitted else "",
     }
 
 

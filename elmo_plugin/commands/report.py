@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Iterator, List, Optional, Set
 
 from elmo_plugin.analysis.report import Section, models_section, page, read_section
-from elmo_plugin.commands.arguments import option, positional, refuse
+from elmo_plugin.commands.arguments import option, positional
 from elmo_plugin.util.atomic_write import atomic_write, check_output
 from elmo_plugin.util.errors import ConfigurationError
 
@@ -38,13 +38,6 @@ class Options:
 
 def run(args: Options) -> str:
     folder = args.out
-    is_file = bool(args.pictures and args.pictures.exists() and not args.pictures.is_dir())
-    refuse(
-        {
-            f"{folder} is not a folder; expected one with results.": not folder.is_dir(),
-            f"--pictures {args.pictures}: expected a folder, found a file.": is_file,
-        }
-    )
     output = check_output(args.output or folder / "report.html", force=True)
     sections = [section for path in _files(folder, "*.json") if (section := read_section(path))]
     sections.sort(key=lambda section: section.title)
@@ -55,10 +48,10 @@ def run(args: Options) -> str:
             f"{folder}: expected results (of elmo-study, a training run, or elmo probe and elmo "
             "layer-weights with --json), found none."
         )
-    with atomic_write(output) as unfinished:
-        unfinished.write_text(page(args.title, sections), encoding="utf-8")
     if args.pictures:
         _write_pictures(sections, args.pictures)
+    with atomic_write(output) as unfinished:
+        unfinished.write_text(page(args.title, sections), encoding="utf-8")
     return f"{output}: {len(sections)} section{'' if len(sections) == 1 else 's'}."
 
 

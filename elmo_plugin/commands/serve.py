@@ -1,3 +1,18 @@
+"""
+Serve trained models over HTTP, with a web page that shows their predictions.
+
+ARCHIVE is the model.tar.gz or the folder of a training run, at most one per task; by default those
+that come with the project. Nothing in it is executed.
+
+POST /predict/TASK takes a line of JSON as `allennlp predict` reads it, and answers with the line
+that it writes. / is the page; docs/serve.md lists the other requests. The models stay in RAM and
+use all cores but one, or OMP_NUM_THREADS. There is neither encryption nor authentication.
+
+example:
+    %(prog)s out/ner_elmo/model.tar.gz out/srl_elmo/model.tar.gz --neighbours out/index
+    curl http://127.0.0.1:8000/predict/ner -d '{"sentence": "Ada lives in London."}'
+"""
+
 import os
 from dataclasses import dataclass
 from functools import partial
@@ -18,25 +33,6 @@ from elmo_plugin.serve.server import AllowedHosts, listen, serve
 from elmo_plugin.serve.word_analyzer import WordAnalyzer
 from elmo_plugin.util.optional import optional_package
 from elmo_plugin.util.resources import shipped_archives
-
-__doc__ = """
-Serve trained models over HTTP, with a web page that shows their predictions.
-
-ARCHIVE is the model.tar.gz or the folder of a training run, at most one per task; by default those
-that come with the project. Nothing in it is executed.
-
-POST /predict/TASK takes a line of JSON as `allennlp predict` reads it, and answers with the line
-that it writes. POST /word returns the surprisal of a word in its sentence, and its nearest
-contexts. /health, /metrics and /openapi.json are for programs, / is the page.
-
-Requests of a task that arrive while others are answered are answered in one batch. The models use
-all cores but one, or OMP_NUM_THREADS. They stay in RAM; there is neither encryption nor
-authentication.
-
-example:
-    %(prog)s out/ner_elmo/model.tar.gz out/srl_elmo/model.tar.gz --neighbours out/index
-    curl http://127.0.0.1:8000/predict/ner -d '{"sentence": "Ada lives in London."}'
-"""
 
 
 @dataclass(kw_only=True)
@@ -96,15 +92,12 @@ def run(args: Options) -> str:
     host = f"[{args.host}]" if ":" in args.host else args.host
     app.add_middleware(AllowedHosts, hosts=[host, *(args.allowed_host or [])])
     app.version = elmo_plugin.__version__
-
-    def tell(url: str) -> None:
-        say(f"{url} answers {', '.join(tasks)}. Ctrl+C stops it.")
-
     # Leaves a core to HTTP: if one thread of PyTorch shared a core with it, all would wait.
     if "OMP_NUM_THREADS" not in os.environ:
         torch.set_num_threads(max(1, torch.get_num_threads() - 1))
     for name, task in tasks.items():
         say(f"{name}: warming up")
         task.warm_up(args.batch_size)
-    serve(app, args.host, args.port, tell)
+    names = ", ".join(tasks)
+    serve(app, args.host, args.port, lambda url: say(f"{url} answers {names}. Ctrl+C stops it."))
     return ""

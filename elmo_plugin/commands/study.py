@@ -23,7 +23,7 @@ import shlex
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Iterator, List, Optional, Tuple
+from typing import Dict, Iterator, List, Optional, Tuple
 
 from elmo_plugin.analysis.studies.checks import check_experiments
 from elmo_plugin.analysis.studies.plots import draw_scores
@@ -33,14 +33,11 @@ from elmo_plugin.analysis.studies.tables import Table, score_tables, summary_tab
 from elmo_plugin.analysis.studies.train_all import Outcome, train_all, train_all_with_ray
 from elmo_plugin.analysis.studies.train_run import folder_of
 from elmo_plugin.commands.arguments import (
+    AT_MOST_ONE,
     PositiveInt,
-    cpus_option,
     flag,
     option,
     positional,
-    ray_mistakes,
-    ray_option,
-    refuse,
 )
 from elmo_plugin.commands.command import say
 from elmo_plugin.commands.tables import around_tables, latex_table, markdown_table, replace_tables
@@ -63,8 +60,8 @@ class Options:
         "column, share of the data if it is not all, and seed: 'NER, ELMo, 10 %%, seed 3'",
         metavar="TEXT",
     )
-    num_workers: Optional[PositiveInt] = option(
-        "train N runs in parallel (default: 1)", metavar="N"
+    num_workers: PositiveInt = option(
+        "train N runs in parallel (default: 1)", 1, AT_MOST_ONE, metavar="N"
     )
     discard: bool = flag("delete the folder of a run once it has a score")
     reuse: Optional[List[Path]] = option(
@@ -78,33 +75,33 @@ class Options:
         "<!-- /summary -->, a table of each row's baseline and best model",
         metavar="FILE",
     )
-    ray: Optional[str] = ray_option("train each run as a task")
-    cpus: Optional[float] = cpus_option()
-    gpus: Optional[float] = option("GPUs reserved for each task (default: 0)", group="Ray")
+    ray: Optional[str] = option(
+        "train each run as a task of Ray, on a cluster or (without ADDRESS) on this machine",
+        None,
+        AT_MOST_ONE,
+        metavar="ADDRESS",
+        nargs="?",
+        const="",
+    )
+    cpus: float = option("CPU cores reserved for each Ray task (default: 1)", 1.0)
+    gpus: float = option("GPUs reserved for each Ray task (default: 0)", 0.0)
 
 
 def run(args: Options) -> str:
     out = args.serialization_dir
-    refuse(
-        {
-            **ray_mistakes(args),
-            f"--update {args.update}: no such file.": (
-                args.update is not None and not args.update.is_file()
-            ),
-            f"-s {out}: expected a path without commas: `allennlp evaluate` would split it "
-            "there.": "," in str(out),
-            **{
-                f"--reuse {path}: expected a results.json, found none.": not path.is_file()
-                for path in args.reuse or ()
-            },
-        }
-    )
-    if args.update is not None:
-        _tables_in(args.update, Path(args.study).stem)
+    if "," in str(out):
+        raise ConfigurationError(
+            f"-s {out}: expected a path without commas: `allennlp evaluate` would split it there."
+        )
+    for path in args.reuse or ():
+        if not path.is_file():
+            raise ConfigurationError(f"--reuse {path}: expected a results.json, found none.")
+    # Before anything is trained, for its errors.
+    places = _places(args)
     is_kept = args.show and (out / "results.json").exists()
     if is_kept and not args.reuse:
         # Writes no results, so a study can be shown while it runs.
-        return _write_tables(args, Results(out / "results.json"))
+        return _write_tables(args, Results(out / "results.json"), places)
     # Kept results can be shown without the corpora.
     study = None if is_kept else read_study(args.study)
     lock = lock_folder(out)
@@ -114,7 +111,7 @@ def run(args: Options) -> str:
         # A study that cannot be trained changes nothing.
         results.save()
         failed = "" if study is None else _train(args, study, runs, results)
-        report = _write_tables(args, results)
+        report = _write_tables(args, results, places)
     finally:
         lock.release()
     if failed:
@@ -137,11 +134,9 @@ def _results(args: Options, study: Optional[Study]) -> Results:
         other = Results(path)
         results.reuse(other)
         if refused := results.num_refused(other):
-            compared = args.study if study else results.path
-            as_it_is = f" Without --show, they are compared with {args.study} as it is."
             say(
-                f"--reuse {path}: scores of other settings or data than the runs of {compared}, "
-                f"which are left out: {refused}.{'' if study else as_it_is}"
+                f"--reuse {path}: scores of other settings or data than the runs of "
+                f"{args.study if study else results.path}, which are left out: {refused}."
             )
     return results
 
@@ -202,16 +197,15 @@ def _outcomes(args: Options, study: Study, runs: List[Run]) -> Iterator[Tuple[Ru
     out = args.serialization_dir
     metrics = sorted({column.metric for row in study.rows for column in row.columns})
     if args.ray is not None:
-        ray = (args.ray or None, args.cpus or 1, args.gpus or 0)
-        return train_all_with_ray(runs, out, metrics, *ray)
+        return train_all_with_ray(runs, out, metrics, args.ray or None, args.cpus, args.gpus)
 
     def tell(run: Run) -> None:
         say(f"{run.name}: {folder_of(run, out)}")
 
-    return train_all(runs, out, metrics, args.num_workers or 1, tell)
+    return train_all(runs, out, metrics, args.num_workers, tell)
 
 
-def _write_tables(args: Options, results: Results) -> str:
+def _write_tables(args: Options, results: Results, places: Dict[str, str]) -> str:
     out, tables = args.serialization_dir, score_tables(results)
     markdown = "\n\n".join(map(_markdown, tables))
     latex = "\n\n".join(latex_table(t.head, t.lines, t.num_left) for t in tables)
@@ -220,12 +214,9 @@ def _write_tables(args: Options, results: Results) -> str:
         with atomic_write(out / name) as unfinished:
             unfinished.write_text(content, encoding="utf-8")
     draw_scores(results, [out / "scores.svg", out / "scores.png"])
-    if args.update is not None:
-        texts = {"study": markdown, "summary": _markdown(summary_table(results))}
-        name = Path(args.study).stem
-        for kind in _tables_in(args.update, name):
-            marks = (f"<!-- {kind} {name} -->", f"<!-- /{kind} -->")
-            replace_tables(args.update, *marks, texts[kind])
+    texts = {"study": markdown, "summary": _markdown(summary_table(results))}
+    for kind, begin in places.items():
+        replace_tables(args.update, begin, f"<!-- /{kind} -->", texts[kind])
     missing = results.num_missing()
     return f"{markdown}\n\n{out}: runs without a score yet: {missing}" if missing else markdown
 
@@ -234,14 +225,15 @@ def _markdown(table: Table) -> str:
     return markdown_table(table.head, table.lines, table.num_left) if table.lines else ""
 
 
-def _tables_in(path: Path, study: str) -> List[str]:
-    """Which tables of a study a Markdown file has: scores, summary or both."""
-    text = path.read_text(encoding="utf-8")
-    kinds = [kind for kind in ("study", "summary") if f"<!-- {kind} {study} -->" in text]
-    for kind in kinds:
-        around_tables(path, f"<!-- {kind} {study} -->", f"<!-- /{kind} -->")
-    if not kinds:
-        raise ConfigurationError(
-            f"{path}: expected one line <!-- study {study} --> or <!-- summary {study} -->."
-        )
-    return kinds
+def _places(args: Options) -> Dict[str, str]:
+    """For the tables of a study in --update, scores, summary or both, the line before them."""
+    if args.update is None:
+        return {}
+    name, text = Path(args.study).stem, args.update.read_text(encoding="utf-8")
+    lines = {kind: f"<!-- {kind} {name} -->" for kind in ("study", "summary")}
+    found = {kind: begin for kind, begin in lines.items() if begin in text}
+    for kind, begin in found.items():
+        around_tables(args.update, begin, f"<!-- /{kind} -->")
+    if not found:
+        raise ConfigurationError(f"{args.update}: expected one line {' or '.join(lines.values())}.")
+    return found

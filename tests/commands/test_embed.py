@@ -14,7 +14,6 @@ from safetensors import safe_open
 
 from elmo_plugin import Bilm, embed_sentences, load_bilm
 from elmo_plugin.bilm.fingerprint import fingerprint
-from elmo_plugin.commands.bilm_arguments import TextBilmArguments
 from elmo_plugin.elmo.store import sentence_vectors
 from elmo_plugin.elmo.store.dump import check_space
 from elmo_plugin.elmo.store.sentence_vectors import sentence_name
@@ -152,8 +151,7 @@ def test_bfloat16_and_words_change_how_and_not_what(text, tmp_path, shared_bilm,
     words = write(tmp_path / "words.txt", ["<S>\t9", "The\t7", "", "never-seen"])
     run(text, tmp_path / "out.hdf5", "--all", "--vocab-path", words)
     (words_of_file,) = known
-    assert {"<S>", "The", "never-seen"} <= set(words_of_file) and "" not in words_of_file
-    assert TextBilmArguments(vocab_path=str(words)).words("strict") == ["<S>", "The", "never-seen"]
+    assert words_of_file == ["<S>", "The", "never-seen"]
     run(text, tmp_path / "fast.hdf5", "--all", "--bfloat16")
     expected = layers_of(shared_bilm, LINES)
     with h5py.File(tmp_path / "out.hdf5") as out, h5py.File(tmp_path / "fast.hdf5") as fast:
@@ -219,7 +217,7 @@ def test_workers_write_the_same_file_and_may_be_killed(tmp_path, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr("elmo_plugin.elmo.store.dump.SentenceVectors", KilledWorker)
         message = failure(text, output, *settings, "--num-workers", "2")
-    assert "worker" in message and "The lines done are kept." in message
+    assert "worker" in message
     assert not output.exists()
     run(text, output, *settings, "--num-workers", "2")
     run(text, tmp_path / "alone.hdf5", *settings)
@@ -288,7 +286,7 @@ def test_a_full_gpu_is_one_sentence_for_a_folder_too(text, tmp_path, monkeypatch
 
     monkeypatch.setattr("elmo_plugin.commands.embed.dump_shards", full)
     message = failure("--all", tmp_path, tmp_path / "out")
-    assert "The GPU has too little memory" in message
+    assert "the GPU has too little memory" in message
 
 
 def test_a_bilm_over_token_embeddings_writes_its_layers(tmp_path, make_options):

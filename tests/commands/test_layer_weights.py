@@ -19,5 +19,5 @@ def test_a_table_and_pictures_of_several_models(tmp_path, capsys, monkeypatch):
     assert [mix["archive"] for mix in found] == ["one", "one", "two"]
     assert [mix["gamma"] for mix in found] == [2.0, 3.0, 2.0]
     picture = (tmp_path / "weights.svg").read_text()
-    assert "at the output" in picture.replace("<!-- ", "") and "srl (two)" in picture
+    assert "srl (one), output" in picture and "srl (two), input" in picture
     assert (tmp_path / "weights.png").read_bytes().startswith(b"\x89PNG")
