@@ -3,15 +3,14 @@ The arguments of a command, declared once: `argparse` gets them from the fields 
 
 The annotation of a field says what `argparse` has to know: a `bool` is a flag, a `List` takes one
 or more values (an option can then be given several times), `~` in a `Path` is expanded, a
-`PositiveInt` is above 0. The arguments of a field whose type is such a dataclass, too, stand in its
-place.
+`PositiveInt` is above 0. Commands share arguments by inheriting from a dataclass.
 """
 
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from dataclasses import MISSING, field, fields, is_dataclass
+from dataclasses import MISSING, dataclass, field, fields
 from functools import partial
 from pathlib import Path
-from typing import Any, Dict, NewType, Type, TypeVar, Union, get_args, get_origin
+from typing import Any, Dict, NewType, Optional, Type, TypeVar, Union, get_args, get_origin
 
 from elmo_plugin.util.files import expanded
 from elmo_plugin.util.text_files import DECODING_ERRORS
@@ -42,12 +41,9 @@ def flag(help: str, group: str = "") -> Any:
 
 
 def add_arguments(parser: ArgumentParser, options: type) -> None:
-    """Declares the fields of a dataclass to a parser, in their order."""
+    """Declares the fields of a dataclass to a parser, those that it inherits last."""
     groups: Dict[str, Any] = {"": parser}
-    for each in fields(options):
-        if is_dataclass(each.type):
-            add_arguments(parser, each.type)  # type: ignore[arg-type]
-            continue
+    for each in sorted(fields(options), key=lambda each: each.name not in options.__annotations__):
         names, settings = [each.name], {**_of_annotation(each.type), **each.metadata}
         if each.default is not MISSING:
             names = [*settings.pop("short", "").split(), f"--{each.name.replace('_', '-')}"]
@@ -66,13 +62,7 @@ def add_arguments(parser: ArgumentParser, options: type) -> None:
 
 def read_options(options: Type[T], args: Namespace) -> T:
     """The parsed arguments, as the dataclass that `add_arguments` declared."""
-    values = {
-        each.name: read_options(each.type, args)  # type: ignore[arg-type]
-        if is_dataclass(each.type)
-        else getattr(args, each.name)
-        for each in fields(options)  # type: ignore[arg-type]
-    }
-    return options(**values)
+    return options(**{each.name: getattr(args, each.name) for each in fields(options)})
 
 
 def _of_annotation(hint: Any) -> Dict[str, Any]:
@@ -102,3 +92,19 @@ def decoding_errors_option() -> Any:
         "strict",
         choices=DECODING_ERRORS,
     )
+
+
+@dataclass(kw_only=True)
+class RayArguments:
+    """For a command of many tasks. Its option `num_workers` is in `AT_MOST_ONE`, too."""
+
+    ray: Optional[str] = option(
+        "compute each text of a folder, or train each run of a study, as a task of Ray, on a "
+        "cluster or (without ADDRESS) on this machine",
+        None,
+        AT_MOST_ONE,
+        metavar="ADDRESS",
+        nargs="?",
+        const="",
+    )
+    cpus: float = option("CPU cores reserved for each Ray task (default: 1)", 1.0)

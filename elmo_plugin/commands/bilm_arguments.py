@@ -18,7 +18,7 @@ from elmo_plugin.util.text_files import DecodedPath, numbered_lines
 
 @dataclass(kw_only=True)
 class BilmArguments:
-    """The biLM. `load` sets the files that were not named to the default ones."""
+    """The biLM. `load_bilm` sets the files that were not named to the default ones."""
 
     options_file: Optional[str] = option("options of the biLM, path or URL (default: ELMO_OPTIONS)")
     weight_file: Optional[str] = option("weights of the biLM, path or URL (default: ELMO_WEIGHTS)")
@@ -27,7 +27,7 @@ class BilmArguments:
         "compute in bfloat16: faster where the processor has it, within 1 %% of float32"
     )
 
-    def load(self) -> Bilm:
+    def load_bilm(self) -> Bilm:
         if not -1 <= self.cuda_device < torch.cuda.device_count():
             raise ConfigurationError(
                 f"--cuda-device {self.cuda_device}: PyTorch finds {torch.cuda.device_count()} CUDA "
@@ -52,13 +52,13 @@ class TextBilmArguments(BilmArguments):
     batch_size: PositiveInt = option("sentences per batch (default: 64)", default=64)
     decoding_errors: str = decoding_errors_option()
 
-    def load(self) -> Bilm:
+    def load_bilm(self) -> Bilm:
         words = []
         if self.vocab_path is not None:
             lines = numbered_lines(DecodedPath(self.vocab_path, self.decoding_errors), newline="\n")
             # Without the counts that `elmo vocabulary` writes.
             words = [word for _, line in lines if (word := line.partition("\t")[0].strip())]
-        bilm = super().load()
+        bilm = super().load_bilm()
         bilm.precompute(words)
         return bilm
 

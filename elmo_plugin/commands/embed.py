@@ -13,10 +13,9 @@ tensor str(i), float32:
 `sentence_to_index`, a JSON string, maps each sentence, its words joined by one space, to its line.
 In Parquet, each token is a row. docs/commands.md describes the formats.
 
-Bytes per token: number of layers (--top, --average: 1) x dim x 4; with --half x 2. For the
-published biLM that is 12,288 for --all and 4,096 for --top. RAM grows with --batch-size,
---num-workers and the longest line, and with the distinct sentences unless --forget-sentences is
-given or the format is Parquet.
+Bytes per token: number of layers (--top, --average: 1) x dim x 4; with --half x 2. RAM grows with
+--batch-size, --num-workers and the longest line, and with the distinct sentences unless
+--forget-sentences is given or the format is Parquet.
 
 If the command is interrupted, even by kill -9 or a full disk, run the same command again: it
 continues after the lines that are done, which are kept in the folder OUTPUT.unfinished. The disk
@@ -39,6 +38,7 @@ from elmo_plugin.commands.arguments import (
     AT_MOST_ONE,
     EXACTLY_ONE,
     PositiveInt,
+    RayArguments,
     flag,
     option,
     positional,
@@ -65,13 +65,12 @@ STOPPED = "stopped. Run the same command again to continue."
 
 
 @dataclass(kw_only=True)
-class Options:
+class Options(TextBilmArguments, RayArguments):
     input_file: str = positional("INPUT", "a sentence per line, or -; or a folder")
     output_file: Path = positional("OUTPUT", "file, or a folder")
     all: bool = flag("write every layer", EXACTLY_ONE)
     top: bool = flag("write the last layer", EXACTLY_ONE)
     average: bool = flag("write the average of the layers", EXACTLY_ONE)
-    bilm: TextBilmArguments
     half: bool = flag("write float16: half the size")
     compression: Optional[str] = option(
         "compress losslessly: gzip for HDF5, or lzf, which is faster and for h5py only; zstd "
@@ -93,23 +92,13 @@ class Options:
         AT_MOST_ONE,
         metavar="N",
     )
-    ray: Optional[str] = option(
-        "compute each text of a folder as a task of Ray, on a cluster or (without ADDRESS) on this "
-        "machine",
-        None,
-        AT_MOST_ONE,
-        metavar="ADDRESS",
-        nargs="?",
-        const="",
-    )
-    cpus: float = option("CPU cores reserved for each Ray task (default: 1)", 1.0)
 
     def for_dump(self) -> DumpOptions:
         return DumpOptions(
             layers="all" if self.all else "top" if self.top else "average",
             dtype="float16" if self.half else "float32",
             compression=self.compression,
-            batch_size=self.bilm.batch_size,
+            batch_size=self.batch_size,
             sentence_keys=self.use_sentence_keys,
             forget_sentences=self.forget_sentences,
         )
@@ -118,7 +107,7 @@ class Options:
 def run(args: Options) -> str:
     is_folder = os.path.isdir(args.input_file)
     has_ray = args.ray is not None
-    if (has_ray or args.num_workers) and args.bilm.cuda_device >= 0:
+    if (has_ray or args.num_workers) and args.cuda_device >= 0:
         raise ConfigurationError(
             "--ray and --num-workers are for CPUs. Leave them out, or leave out --cuda-device."
         )
@@ -140,10 +129,10 @@ def run(args: Options) -> str:
 
 def _embed(args: Options) -> str:
     options, output = args.for_dump(), args.output_file
-    text = DecodedPath(text_path(args.input_file), args.bilm.decoding_errors)
+    text = DecodedPath(text_path(args.input_file), args.decoding_errors)
     # A pipe can be read only once.
     counts = None if is_pipe(text) else count_text(text, output, options)
-    bilm = args.bilm.load()
+    bilm = args.load_bilm()
     if counts is not None:
         _check_space(args, [vector_bytes(bilm, counts[1], options)], [output])
     with progress("sentences", counts and counts[0]) as advance:
@@ -154,10 +143,10 @@ def _embed(args: Options) -> str:
 
 
 def _embed_folder(args: Options) -> str:
-    texts = find_shards(DecodedPath(args.input_file, args.bilm.decoding_errors))
+    texts = find_shards(DecodedPath(args.input_file, args.decoding_errors))
     outputs = shard_outputs(texts, args.output_file)
     options = args.for_dump()
-    bilm = args.bilm.load()
+    bilm = args.load_bilm()
     sizes = [0]
     for text, output in outputs.items():
         # An error is the outcome of this text, below, and does not stop the others.
@@ -169,7 +158,7 @@ def _embed_folder(args: Options) -> str:
         outcomes = dump_shards(bilm, outputs, options, args.force, args.num_workers)
     else:
         ray = (args.ray or None, args.cpus)
-        outcomes = dump_shards_with_ray(args.bilm.load, outputs, options, args.force, *ray)
+        outcomes = dump_shards_with_ray(args.load_bilm, outputs, options, args.force, *ray)
     failed = 0
     for number, (text, outcome) in enumerate(outcomes, start=1):
         failed += isinstance(outcome, Exception)

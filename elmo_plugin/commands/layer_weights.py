@@ -3,8 +3,7 @@ Show how trained models mix the layers of their biLM (equation 1 and figure 2 of
 softmax-normalised weight of each layer, and gamma, for each place where ELMo is added.
 
 ARCHIVE is the model.tar.gz or the folder of a training run. Nothing in it is executed. Layer 0 is
-the token layer. The weights are those of the best epoch; those of each epoch are in the metrics
-of a training run (training_elmo_input_layer_0, …).
+the token layer. The weights are those of the best epoch.
 
 example:
     %(prog)s out/srl_elmo/model.tar.gz out/snli_elmo/model.tar.gz --plot weights.svg weights.png

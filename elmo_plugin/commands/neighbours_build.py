@@ -26,7 +26,7 @@ STOPPED = "stopped. Run the same command again to continue."
 
 
 @dataclass(kw_only=True)
-class Options:
+class Options(TextBilmArguments):
     text: List[str] = positional("TEXT", "a sentence per line")
     folder: Path = positional("FOLDER", "folder to write")
     layers: Optional[List[int]] = option(
@@ -37,16 +37,15 @@ class Options:
     words: Optional[List[str]] = option(
         "only occurrences of these words, case-sensitive", metavar="WORD"
     )
-    bilm: TextBilmArguments
     force: bool = flag("replace the index in FOLDER")
 
 
 def run(args: Options) -> str:
-    options = IndexOptions(args.layers, args.words, args.bilm.batch_size)
-    text = decoded(args.text, args.bilm.decoding_errors)
+    options = IndexOptions(args.layers, args.words, args.batch_size)
+    text = decoded(args.text, args.decoding_errors)
     # Before the biLM is loaded, to name a missing text first.
     whole = counted(find_shards(text))
-    bilm = args.bilm.load()
+    bilm = args.load_bilm()
     with progress("lines", whole and whole.num_lines) as advance:
         summary = build_index(bilm, text, args.folder, options, args.force, advance)
     resumed = f" ({summary.num_resumed} of them earlier)" if summary.num_resumed else ""

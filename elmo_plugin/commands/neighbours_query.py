@@ -36,7 +36,7 @@ _MARKDOWN = re.compile(r"([\\`*_<>\[\]])")
 
 
 @dataclass(kw_only=True)
-class Options:
+class Options(BilmArguments):
     folder: Path = positional("FOLDER", "what `build` wrote")
     # With `nargs="*"`, an option before them would end their list.
     sentences: Optional[List[str]] = positional(
@@ -51,7 +51,6 @@ class Options:
         "text",
         choices=["text", "jsonl", "markdown"],
     )
-    bilm: BilmArguments
 
 
 def run(args: Options) -> str:
@@ -62,7 +61,7 @@ def run(args: Options) -> str:
             "file of such sentences (--file)."
         )
     with closing(ContextIndex(args.folder)) as index, progress("contexts") as advance:
-        bilm = args.bilm.load()
+        bilm = args.load_bilm()
         found = find_neighbours(index, bilm, queries, args.top_k, args.same_word, advance)
         answers = zip(queries, found)
         if args.format == "markdown":

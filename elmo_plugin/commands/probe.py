@@ -33,10 +33,9 @@ STOPPED = "stopped. With --cache, the same command continues where it was."
 
 
 @dataclass(kw_only=True)
-class ProbeArguments:
+class ProbeArguments(BilmArguments):
     """What is probed, and where results are written."""
 
-    bilm: BilmArguments
     glove: Optional[str] = option(
         "static word vectors, path or URL; empty: none (default: ELMO_GLOVE)", metavar="FILE"
     )
@@ -77,7 +76,7 @@ class ProbeArguments:
                 yield CoveLayers(encoder, static)
         if "random" in chosen:
             random = random_bilm(bilm.options, self.seed)
-            if self.bilm.bfloat16:
+            if self.bfloat16:
                 random.to(torch.bfloat16)
             yield BilmLayers(random.to(bilm.boundary_ids.device), RANDOM_BILM)
         if "bilm" in chosen:
@@ -91,23 +90,22 @@ def run_probe(
     probe: Callable[[Any, Dict[str, str], Bilm, Path], Tuple[Dict[str, Any], str]],
 ) -> str:
     """
-    Runs a probe, writes `--json` and returns the table. `args` has a field `probe: ProbeArguments`.
-    For `folder` and `patterns` see `_corpus_files`. `probe` gets `args`, the corpus files, the biLM
-    and a folder for vectors, and returns results and table.
+    Runs a probe, writes `--json` and returns the table. For `folder` and `patterns` see
+    `_corpus_files`. `probe` gets `args`, the corpus files, the biLM and a folder for vectors, and
+    returns results and table.
     """
-    options: ProbeArguments = args.probe
-    if options.json is not None:
-        check_output(options.json, force=True)
-    bilm = options.bilm.load()
+    if args.json is not None:
+        check_output(args.json, force=True)
+    bilm = args.load_bilm()
     files = _corpus_files(args, folder, patterns)
-    with nullcontext(options.cache) if options.cache else TemporaryDirectory() as vectors:
+    with nullcontext(args.cache) if args.cache else TemporaryDirectory() as vectors:
         results, table = probe(args, files, bilm, Path(vectors))
-    if options.json is not None:
+    if args.json is not None:
         named = {
-            "options_file": options.bilm.options_file,
-            "weight_file": options.bilm.weight_file,
-            "glove": options.glove,
-            "cove": options.cove,
+            "options_file": args.options_file,
+            "weight_file": args.weight_file,
+            "glove": args.glove,
+            "cove": args.cove,
         }
         probed = {
             # `allennlp elmo-probe` as `elmo probe`.
@@ -115,10 +113,10 @@ def run_probe(
             # Without the folders of this machine, if the files are below the working directory.
             **{n: str(path or "").removeprefix(f"{Path.cwd()}/") for n, path in named.items()},
             "bilm_fingerprint": fingerprint(bilm),
-            "seed": options.seed,
+            "seed": args.seed,
             "files": files,
         }
-        write_json_rows(options.json, {**probed, **results}, "representation")
+        write_json_rows(args.json, {**probed, **results}, "representation")
     return table
 
 

@@ -10,8 +10,8 @@ biLM of the same shape; each layer of the biLM; the scalar mix of its layers, wh
 learned with the classifier. --cove adds the layers of CoVe. The classifier is a softmax regression
 on vectors that are standardised to mean 0 and variance 1. docs/analysis.md explains the columns.
 
-Vectors are on the disk in half precision (with --cache they are kept there), 2 x layers x width
-bytes per word and representation. RAM grows with the words of the corpus, about 170 bytes for each.
+Vectors take 2 x layers x width bytes per word and representation on the disk. RAM grows with the
+words of the corpus, about 170 bytes for each.
 
 example:
     %(prog)s --tag xpos --cache vectors --json tags.json
@@ -34,7 +34,7 @@ from elmo_plugin.util.progress import progress
 
 
 @dataclass(kw_only=True)
-class Options:
+class Options(ProbeArguments):
     train: Optional[str] = option("sentences of the train part", metavar="FILE")
     dev: Optional[str] = option("sentences of the dev part", metavar="FILE")
     test: Optional[str] = option("sentences of the test part", metavar="FILE")
@@ -53,7 +53,6 @@ class Options:
     max_iterations: PositiveInt = option(
         "iterations of L-BFGS; a row that has not converged by then is marked (default: 1000)", 1000
     )
-    probe: ProbeArguments
 
 
 def run(args: Options) -> str:
@@ -82,7 +81,7 @@ def _probe(
     probe = TagProbe(splits, folder, args.l2, args.max_iterations)
     total = sum(map(len, splits.values()))
     scores = [probe.most_frequent_tag()]
-    for representation in args.probe.chosen(bilm, words):
+    for representation in args.chosen(bilm, words):
         with progress(f"sentences, {representation.name}", total) as advance:
             features = probe.features(representation, advance)
         with_mix = representation.name == BILM

@@ -14,9 +14,8 @@ Rows of the table: the first sense; the most frequent sense of the training set;
 vectors; each layer of a random biLM of the same shape; each layer of the biLM. --cove adds the
 layers of CoVe.
 
-Vectors of annotated words are kept on the disk in half precision, 2 x layers x width bytes per word
-and representation. RAM grows with the test set, with the annotated words of its lemmas (16 bytes
-each) and, for static vectors, with the distinct words of the text.
+Vectors take 2 x layers x width bytes per annotated word and representation on the disk. RAM grows
+with the test set and, for static vectors, with the distinct words of the text.
 
 example:
     %(prog)s --cache vectors --json senses.json
@@ -42,11 +41,10 @@ _PARTS_OF_SPEECH = ("NOUN", "VERB", "ADJ", "ADV")
 
 
 @dataclass(kw_only=True)
-class Options:
+class Options(ProbeArguments):
     train: Optional[str] = option("sentences with senses to learn from", metavar="FILE")
     test: Optional[str] = option("sentences with senses to predict", metavar="FILE")
     first_senses: Optional[str] = option("the first sense of each lemma", metavar="FILE")
-    probe: ProbeArguments
 
 
 def run(args: Options) -> str:
@@ -66,7 +64,7 @@ def _probe(
     def answered() -> Iterator[Tuple[str, str, Answers]]:
         yield "first sense", "", probe.first_senses()
         yield "most frequent sense", "", probe.most_frequent_senses()
-        for representation in args.probe.chosen(bilm, words):
+        for representation in args.chosen(bilm, words):
             with progress(f"sentences, {representation.name}", probe.num_texts) as advance:
                 for layer, answers in probe.nearest_senses(representation, advance):
                     yield representation.name, layer, answers

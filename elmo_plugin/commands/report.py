@@ -1,12 +1,10 @@
 """
-Write one page of HTML about results. It shows, for each study, probe, table of layer weights,
-trained model and learning curve, the plots and the numbers behind them beside those of the paper;
-for studies and probes, also the command that made them.
+Write one page of HTML about results, OUT/report.html, with plots and numbers beside the paper's. It
+contains its pictures and needs no network.
 
 OUT is searched for JSON files: results.json of `allennlp elmo-study`, what `elmo probe pos`, `elmo
 probe wsd` and `elmo layer-weights` write with --json, and those of scripts/learning_curve.py; and
-for model.tar.gz of training runs that are not of a study. Other files are ignored. The page,
-OUT/report.html, contains its pictures and needs no network.
+for model.tar.gz of training runs that are not of a study. Other files are ignored.
 
 example:
     %(prog)s out

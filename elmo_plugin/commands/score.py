@@ -58,7 +58,7 @@ STOPPED = "stopped. With --output, the same command continues where it stopped."
 
 
 @dataclass(kw_only=True)
-class Options:
+class Options(TextBilmArguments):
     input: List[str] = positional("INPUT", "text, or minimal pairs")
     output: Optional[Path] = option("the file to write (default: print)", metavar="FILE")
     format: str = option(
@@ -68,7 +68,6 @@ class Options:
     sentences: bool = flag("sums of sentences, not words", AT_MOST_ONE)
     top_k: PositiveInt = option("add the K most probable words", 0, AT_MOST_ONE, metavar="K")
     pairs: bool = flag("INPUT has minimal pairs", AT_MOST_ONE)
-    bilm: TextBilmArguments
     force: bool = flag("replace FILE, or unfinished work that was begun with other options")
 
 
@@ -97,14 +96,14 @@ def _score_text(args: Options) -> str:
             f"Expected one text, found {len(args.input)}: {', '.join(args.input)}. Score them one "
             "by one, or give --pairs if they are minimal pairs."
         )
-    path = DecodedPath(text_path(args.input[0]), args.bilm.decoding_errors)
+    path = DecodedPath(text_path(args.input[0]), args.decoding_errors)
     if args.output is not None:
         check_not_input(args.output, [find_file(path)])
     whole = counted([path])
     scorer, settings = _scorer(args)
     for name in ("format", "unit", "sentences", "top_k"):
         settings[name] = getattr(args, name)
-    settings["batch_size"] = size = args.bilm.batch_size
+    settings["batch_size"] = size = args.batch_size
     text = DigestedText([path])
     rows = ScoreRows(args.format, args.unit, args.sentences, args.top_k > 0)
     total, location = whole and whole.num_lines, f"{args.output}{UNFINISHED}"
@@ -130,22 +129,22 @@ def _score_text(args: Options) -> str:
 
 def _score_pairs(args: Options) -> str:
     # Before the biLM is loaded, to name a malformed pair first.
-    shards = find_shards(decoded(args.input, args.bilm.decoding_errors))
+    shards = find_shards(decoded(args.input, args.decoding_errors))
     if args.output is not None:
         check_not_input(args.output, shards)
     pairs = [pair for shard in shards for pair in read_minimal_pairs(shard)]
     scorer, settings = _scorer(args)
-    settings |= {"unit": args.unit, "batch": args.bilm.batch_size}
+    settings |= {"unit": args.unit, "batch": args.batch_size}
     settings["pairs_sha256"] = hashlib.sha256(repr(pairs).encode()).hexdigest()
     with progress("pairs", len(pairs)) as advance, _opened(args, settings) as (before, commit):
         accuracy, first = PairAccuracy(before.get("counts")), before.get("num_pairs", 0)
         advance(first)
         # A commit after each group of batches.
-        size = BATCHES_AHEAD * args.bilm.batch_size // 2
+        size = BATCHES_AHEAD * args.batch_size // 2
         for start in range(first, len(pairs), size):
             group = pairs[start : start + size]
             lines = []
-            for judged in judge(scorer, group, args.bilm.batch_size):
+            for judged in judge(scorer, group, args.batch_size):
                 accuracy.add(judged)
                 lines.append(json.dumps(_judgement(judged, args.unit), ensure_ascii=False) + "\n")
             commit("".join(lines), {"num_pairs": start + len(group), "counts": accuracy.counts})
@@ -177,11 +176,11 @@ def _judgement(judged: JudgedPair, unit: str) -> Dict[str, Any]:
 
 def _scorer(args: Options) -> Tuple[Scorer, Dict[str, Any]]:
     """The scorer, and hashes of its language model for the settings of an output."""
-    bilm = args.bilm.load()
-    softmax = find_softmax(str(args.bilm.weight_file), bilm.options)
+    bilm = args.load_bilm()
+    softmax = find_softmax(str(args.weight_file), bilm.options)
     if softmax is None:
         raise ConfigurationError(
-            f"{args.bilm.weight_file} comes without a softmax: expected it in the file, or in "
+            f"{args.weight_file} comes without a softmax: expected it in the file, or in "
             f"{SOFTMAX_FILE} beside it, with vocabulary.txt. `elmo export` writes both from the "
             "archive of a language model. Published biLMs have none."
         )

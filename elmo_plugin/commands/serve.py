@@ -36,7 +36,7 @@ from elmo_plugin.util.resources import shipped_archives
 
 
 @dataclass(kw_only=True)
-class Options:
+class Options(BilmArguments):
     archive: List[str] = positional("ARCHIVE", "model.tar.gz or folder", nargs="*")
     host: str = option(
         "address to listen on; 0.0.0.0: reachable from other machines (default: 127.0.0.1)",
@@ -71,7 +71,6 @@ class Options:
     neighbours: Optional[Path] = option(
         "an index that `elmo neighbours build` wrote with this biLM, for /word", metavar="FOLDER"
     )
-    bilm: BilmArguments
 
 
 def run(args: Options) -> str:
@@ -80,12 +79,12 @@ def run(args: Options) -> str:
         optional_package(package, "A server", "'elmo-plugin[serve]'")
     listen(args.host, args.port).close()
     limits = Limits(max_words=args.max_words)
-    bilm = args.bilm.load()
+    bilm = args.load_bilm()
     index = None if args.neighbours is None else ContextIndex(args.neighbours)
-    softmax = find_softmax(str(args.bilm.weight_file), bilm.options)
+    softmax = find_softmax(str(args.weight_file), bilm.options)
     words = WordAnalyzer(bilm, softmax, index, limits)
-    overrides = {"model.dtype": "bfloat16"} if args.bilm.bfloat16 else {}
-    device = args.bilm.cuda_device
+    overrides = {"model.dtype": "bfloat16"} if args.bfloat16 else {}
+    device = args.cuda_device
     load = partial(elmo_plugin.load_predictor, cuda_device=device, overrides=overrides)
     tasks = load_tasks(args.archive or shipped_archives().values(), load, limits)
     app = make_app(tasks, words, limits, args.batch_size, args.max_queue_size)

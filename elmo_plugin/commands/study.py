@@ -2,15 +2,11 @@
 Train and evaluate the experiments of a study, each with several seeds, and write the tables and
 plots that compare them.
 
-STUDY is a jsonnet file, such as those in experiments/studies. All its experiments are built before
-the first one is trained. Each run is a process of its own, `allennlp train` and `allennlp
-evaluate`, with its log and its folder in OUT/runs. A run that has a score in OUT/results.json is
-not trained again, a run that was stopped is continued, and a run that fails is reported and does
-not stop the others. Seeds and rows can be added later; the same command then trains only those.
-
-OUT receives results.json, tables.md, tables.tex, scores.svg and scores.png. The interval of a
-difference is at 95 %, by a paired bootstrap over the evaluated instances and, for several seeds,
-Student's t distribution.
+STUDY is a jsonnet file, such as those in experiments/studies; docs/studies.md describes it. OUT
+receives results.json, tables.md, tables.tex, scores.svg and scores.png. A run that has a score in
+OUT/results.json is not trained again, a run that was stopped is continued, and a run that fails is
+reported and does not stop the others. Seeds and rows can be added later; the same command then
+trains only those.
 
 example:
     %(prog)s experiments/studies/table1.jsonnet -s out/table1
@@ -35,6 +31,7 @@ from elmo_plugin.analysis.studies.train_run import folder_of
 from elmo_plugin.commands.arguments import (
     AT_MOST_ONE,
     PositiveInt,
+    RayArguments,
     flag,
     option,
     positional,
@@ -50,7 +47,7 @@ STOPPED = "stopped. Run the same command again to continue."
 
 
 @dataclass(kw_only=True)
-class Options:
+class Options(RayArguments):
     study: str = positional("STUDY", "jsonnet file of the study")
     serialization_dir: Path = option(
         "folder for results, logs and trained models", short="-s", metavar="OUT", required=True
@@ -75,15 +72,6 @@ class Options:
         "<!-- /summary -->, a table of each row's baseline and best model",
         metavar="FILE",
     )
-    ray: Optional[str] = option(
-        "train each run as a task of Ray, on a cluster or (without ADDRESS) on this machine",
-        None,
-        AT_MOST_ONE,
-        metavar="ADDRESS",
-        nargs="?",
-        const="",
-    )
-    cpus: float = option("CPU cores reserved for each Ray task (default: 1)", 1.0)
     gpus: float = option("GPUs reserved for each Ray task (default: 0)", 0.0)
 
 
@@ -110,12 +98,15 @@ def run(args: Options) -> str:
         runs = [] if args.show or study is None else _checked_runs(args, study, results)
         # A study that cannot be trained changes nothing.
         results.save()
-        failed = "" if study is None else _train(args, study, runs, results)
+        failed = [] if study is None else _train(args, study, runs, results)
         report = _write_tables(args, results, places)
     finally:
         lock.release()
     if failed:
-        raise ConfigurationError(failed)
+        raise ConfigurationError(
+            f"{len(failed)} of the runs failed or lack the metric of the study "
+            f"({'; '.join(failed)}). Their logs are in {out}/runs; the same command continues them."
+        )
     return report
 
 
@@ -165,32 +156,26 @@ def _checked_runs(args: Options, study: Study, results: Results) -> List[Run]:
     return runs
 
 
-def _train(args: Options, study: Study, runs: List[Run], results: Results) -> str:
-    """Trains and evaluates runs. Returns sentences about those that failed or lack the metric."""
+def _train(args: Options, study: Study, runs: List[Run], results: Results) -> List[str]:
+    """Trains and evaluates runs. Returns the names of those that failed or lack the metric."""
     out = args.serialization_dir
-    failed, unmeasured = [], []
+    unfinished = []
     for number, (run, outcome) in enumerate(_outcomes(args, study, runs), start=1):
         place = f"{number} of {len(runs)}: {run.name}"
         if isinstance(outcome, Exception):
-            failed.append(run.name)
+            unfinished.append(run.name)
             say(f"{place}: {outcome}")
             continue
         results.add(outcome)
         results.save()
         if unknown := results.unknown_metrics(run.digest):
-            unmeasured.append(run.name)
+            unfinished.append(run.name)
             say(f"{place}: {unknown} The model is kept.")
             continue
         say(f"{place}: finished, {outcome['minutes']:.1f} minutes")
         if args.discard:
             shutil.rmtree(folder_of(run, out))
-    sentences = {
-        f"{len(failed)} of the runs failed ({'; '.join(failed)}). Their logs are in "
-        f"{out}/runs; the same command continues them.": failed,
-        f"{len(unmeasured)} of the runs lack the metric of the study "
-        f"({'; '.join(unmeasured)}). Correct it in {args.study}.": unmeasured,
-    }
-    return " ".join(sentence for sentence, names in sentences.items() if names)
+    return unfinished
 
 
 def _outcomes(args: Options, study: Study, runs: List[Run]) -> Iterator[Tuple[Run, Outcome]]:

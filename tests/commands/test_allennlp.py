@@ -1,6 +1,5 @@
 """`allennlp predict`, `evaluate` and `find-lr`, as AllenNLP starts them, with this plugin."""
 
-import bz2
 import gzip
 import json
 import os
@@ -95,11 +94,6 @@ GREETING = '{"sentence": "Hello ."}\n{"sentence": "naïve"}\n'
         ("latin", GREETING.encode("latin-1"), ":2: expected UTF-8 text, found the byte 0xef"),
         ("wide", GREETING.encode("utf-16"), ":1: expected UTF-8 text, found the byte order mark"),
         ("broken", b'\n{"sentence": "Hello ."}\n{"sentence"\n', ":3: expected a JSON object"),
-        (
-            "broken.bz2",
-            bz2.compress(b'{"sentence"\n'),
-            ": non-empty line 1: expected a JSON object",
-        ),
         ("empty", b"", ": expected at least one instance to predict, found none."),
         ("blank", b"\n  \n", ": expected at least one instance to predict, found none."),
     ],

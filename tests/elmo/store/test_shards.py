@@ -105,7 +105,7 @@ def test_tasks_are_for_folders_and_for_cpus(texts, tmp_path):
     out = tmp_path / "vectors"
     assert "--ray needs a folder" in failure(texts / "a.txt", out, "--top", "--ray")
     message = failure(texts, out, "--top", "--ray", "--cuda-device", "0")
-    assert "--ray is for CPUs" in message
+    assert "--ray and --num-workers are for CPUs" in message
 
 
 class SlowBilm:
