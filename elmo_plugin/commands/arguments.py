@@ -62,7 +62,8 @@ def add_arguments(parser: ArgumentParser, options: type) -> None:
 
 def read_options(options: Type[T], args: Namespace) -> T:
     """The parsed arguments, as the dataclass that `add_arguments` declared."""
-    return options(**{each.name: getattr(args, each.name) for each in fields(options)})
+    names = [each.name for each in fields(options)]  # type: ignore[arg-type]
+    return options(**{name: getattr(args, name) for name in names})
 
 
 def _of_annotation(hint: Any) -> Dict[str, Any]:

@@ -5,9 +5,9 @@ ARCHIVE is a model.tar.gz or the folder of a training run: of a language model (
 any model that contains a biLM, for example one that was fine-tuned along with a task. Nothing in
 it is executed, and the data it was trained on is not needed.
 
-OUT_DIR receives options.json and weights.hdf5, for this plugin, AllenNLP's Elmo and bilm-tf; and of
-a language model its output layer and words, softmax.hdf5 and vocabulary.txt. The files appear
-together, when all of them are complete.
+OUT_DIR receives options.json and weights.hdf5, for this plugin and AllenNLP's Elmo; and of a
+language model its output layer and words, softmax.hdf5 and vocabulary.txt. The files appear
+together, when all of them are complete. docs/bilm-files.md describes them.
 
 example:
     %(prog)s runs/bilm/model.tar.gz my-bilm

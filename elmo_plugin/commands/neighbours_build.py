@@ -46,7 +46,7 @@ def run(args: Options) -> str:
     # Before the biLM is loaded, to name a missing text first.
     whole = counted(find_shards(text))
     bilm = args.load_bilm()
-    with progress("lines", whole and whole.num_lines) as advance:
+    with progress("lines", whole.num_lines if whole else None) as advance:
         summary = build_index(bilm, text, args.folder, options, args.force, advance)
     resumed = f" ({summary.num_resumed} of them earlier)" if summary.num_resumed else ""
     size = sum(path.stat().st_size for path in args.folder.iterdir()) / 1e6

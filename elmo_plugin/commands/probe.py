@@ -101,21 +101,13 @@ def run_probe(
     with nullcontext(args.cache) if args.cache else TemporaryDirectory() as vectors:
         results, table = probe(args, files, bilm, Path(vectors))
     if args.json is not None:
-        named = {
-            "options_file": args.options_file,
-            "weight_file": args.weight_file,
-            "glove": args.glove,
-            "cove": args.cove,
-        }
-        probed = {
-            # `allennlp elmo-probe` as `elmo probe`.
-            "command": shlex.join(["elmo", *sys.argv[1:]]).replace("elmo elmo-", "elmo "),
-            # Without the folders of this machine, if the files are below the working directory.
-            **{n: str(path or "").removeprefix(f"{Path.cwd()}/") for n, path in named.items()},
-            "bilm_fingerprint": fingerprint(bilm),
-            "seed": args.seed,
-            "files": files,
-        }
+        # `allennlp elmo-probe` as `elmo probe`.
+        command = shlex.join(["elmo", *sys.argv[1:]]).replace("elmo elmo-", "elmo ")
+        probed: Dict[str, Any] = {"command": command}
+        for name in ("options_file", "weight_file", "glove", "cove"):
+            # Without the folders of this machine, if the file is below the working directory.
+            probed[name] = str(getattr(args, name) or "").removeprefix(f"{Path.cwd()}/")
+        probed |= {"bilm_fingerprint": fingerprint(bilm), "seed": args.seed, "files": files}
         write_json_rows(args.json, {**probed, **results}, "representation")
     return table
 

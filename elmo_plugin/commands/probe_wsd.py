@@ -32,6 +32,7 @@ from elmo_plugin.commands.arguments import option
 from elmo_plugin.commands.probe import STOPPED, ProbeArguments, run_probe  # noqa: F401
 from elmo_plugin.commands.tables import markdown_table
 from elmo_plugin.corpora.word_senses import SenseCorpus, read_first_senses
+from elmo_plugin.util.bootstrap import BootstrappedScore
 from elmo_plugin.util.progress import progress
 
 # For each option, the name of its default file in `ELMO_DATA`.
@@ -94,12 +95,12 @@ def _compared(
     groups = list(dict.fromkeys([*corpora, *known, *found, ALL]))
     rows: List[Dict[str, Any]] = []
     cells: List[List[str]] = []
-    previous = None
+    # The F1 of all words with the previous layer of each representation.
+    previous: Dict[str, BootstrappedScore] = {}
     for name, layer, answers in answered:
         scores, f1 = probe.scores(answers), probe.f1(answers)
-        # The row above may show other vectors.
-        follows = previous is not None and rows[-1]["representation"] == name
-        change = f1.minus(previous) if follows else None
+        change = f1.minus(previous[name]) if name in previous else None
+        previous[name] = f1
         rows.append(
             {
                 "representation": name,
@@ -115,7 +116,6 @@ def _compared(
         cells.append(
             [name, layer, *shown, f"{low} to {high}", change.in_percent(1) if change else ""]
         )
-        previous = f1
     counts = ["annotated words", "", *(str(scores[group].num_words) for group in groups), "", ""]
     head = ["representation", "layer", *groups, f"{ALL}, 95 %", "from the row above, 95 %"]
     return rows, markdown_table(head, [counts, *cells], num_left=2)

@@ -8,12 +8,11 @@ for model.tar.gz of training runs that are not of a study. Other files are ignor
 
 example:
     %(prog)s out
-    %(prog)s experiments/results --output report.html --title "My biLM" --pictures pictures
+    %(prog)s experiments/results --title "My biLM" --pictures pictures
 """
 
 import re
 from dataclasses import dataclass
-from itertools import count
 from pathlib import Path
 from typing import Iterator, List, Optional, Set
 
@@ -22,21 +21,17 @@ from elmo_plugin.commands.arguments import option, positional
 from elmo_plugin.util.atomic_write import atomic_write, check_output
 from elmo_plugin.util.errors import ConfigurationError
 
-# For the name of a picture; file systems allow 255 bytes.
-_MAX_NAME_LENGTH = 80
-
 
 @dataclass(kw_only=True)
 class Options:
     out: Path = positional("OUT", "folder with results")
-    output: Optional[Path] = option("the page (default: OUT/report.html)", metavar="FILE")
     title: str = option("title of the page (default: ELMo: results)", "ELMo: results")
     pictures: Optional[Path] = option("write each picture there, as SVG, too", metavar="FOLDER")
 
 
 def run(args: Options) -> str:
     folder = args.out
-    output = check_output(args.output or folder / "report.html", force=True)
+    output = check_output(folder / "report.html", force=True)
     sections = [section for path in _files(folder, "*.json") if (section := read_section(path))]
     sections.sort(key=lambda section: section.title)
     if archives := list(_files(folder, "model.tar.gz")):
@@ -59,10 +54,10 @@ def _write_pictures(sections: List[Section], folder: Path) -> None:
     for section in sections:
         for figure in section.figures:
             caption = f"{_short_name(section)}-{figure.caption.lower()}"
-            title = re.sub(r"\W+", "-", caption).strip("-")[:_MAX_NAME_LENGTH]
+            name = re.sub(r"\W+", "-", caption).strip("-")
             # Two folders may have studies of the same name.
-            names = (title if number == 1 else f"{title}-{number}" for number in count(1))
-            name = next(name for name in names if name not in written)
+            while name in written:
+                name += "-2"
             written.add(name)
             with atomic_write(folder / f"{name}.svg") as unfinished:
                 unfinished.write_bytes(figure.svg)

@@ -106,7 +106,7 @@ def _score_text(args: Options) -> str:
     settings["batch_size"] = size = args.batch_size
     text = DigestedText([path])
     rows = ScoreRows(args.format, args.unit, args.sentences, args.top_k > 0)
-    total, location = whole and whole.num_lines, f"{args.output}{UNFINISHED}"
+    total, location = whole.num_lines if whole else None, f"{args.output}{UNFINISHED}"
     with progress("sentences", total) as advance, _opened(args, settings) as (before, commit):
         done = ScoredText(**before)
         score_text(scorer, text, rows, done, commit, location, size, advance)

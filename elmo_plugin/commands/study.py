@@ -125,9 +125,11 @@ def _results(args: Options, study: Optional[Study]) -> Results:
         other = Results(path)
         results.reuse(other)
         if refused := results.num_refused(other):
+            compared = args.study if study else results.path
+            as_it_is = f" Without --show, they are compared with {args.study} as it is."
             say(
-                f"--reuse {path}: scores of other settings or data than the runs of "
-                f"{args.study if study else results.path}, which are left out: {refused}."
+                f"--reuse {path}: scores of other settings or data than the runs of {compared}, "
+                f"which are left out: {refused}.{'' if study else as_it_is}"
             )
     return results
 
@@ -199,9 +201,10 @@ def _write_tables(args: Options, results: Results, places: Dict[str, str]) -> st
         with atomic_write(out / name) as unfinished:
             unfinished.write_text(content, encoding="utf-8")
     draw_scores(results, [out / "scores.svg", out / "scores.png"])
-    texts = {"study": markdown, "summary": _markdown(summary_table(results))}
-    for kind, begin in places.items():
-        replace_tables(args.update, begin, f"<!-- /{kind} -->", texts[kind])
+    if args.update is not None:
+        texts = {"study": markdown, "summary": _markdown(summary_table(results))}
+        for kind, begin in places.items():
+            replace_tables(args.update, begin, f"<!-- /{kind} -->", texts[kind])
     missing = results.num_missing()
     return f"{markdown}\n\n{out}: runs without a score yet: {missing}" if missing else markdown
 

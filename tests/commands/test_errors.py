@@ -84,7 +84,6 @@ MISTAKES = [
     ("experiments junk", "junk exists; expected a folder that is new or empty."),
     ("layer-weights placed --plot new.x", "Format 'x' is not supported"),
     ("layer-weights placed --json placed", "placed is a folder; expected the name of a file"),
-    ("report texts --output texts", "texts is a folder"),
     ("probe pos --json .", ". is a folder; expected the name of a file"),
     ("probe wsd --json x.jsonl/new", "x.jsonl"),
     # Models, and what was made with them.
