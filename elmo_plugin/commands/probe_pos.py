@@ -5,13 +5,8 @@ ELMo paper, and print its accuracy on dev and test.
 The corpus is CoNLL-U (--tag chooses the column), or plain columns (--columns): three files, by
 default those in ELMO_DATA/pos whose names end in train.conllu, dev.conllu and test.conllu.
 
-Rows of the table: the most frequent tag of each word; static word vectors; each layer of a random
-biLM of the same shape; each layer of the biLM; the scalar mix of its layers, whose weights are
-learned with the classifier. --cove adds the layers of CoVe. The classifier is a softmax regression
-on vectors that are standardised to mean 0 and variance 1. docs/analysis.md explains the columns.
-
-Vectors take 2 x layers x width bytes per word and representation on the disk. RAM grows with the
-words of the corpus, about 170 bytes for each.
+Vectors are standardised to mean 0 and variance 1. They take 2 x layers x width bytes per word and
+representation on the disk. docs/analysis.md explains the rows and columns of the table.
 
 example:
     %(prog)s --tag xpos --cache vectors --json tags.json
@@ -100,7 +95,7 @@ def _probe(
 
 
 def _cells(score: TagScore) -> Dict[str, str]:
-    test, fitted = score.test, score.classifier
+    test, fitted, change = score.test, score.classifier, score.from_previous
     unfinished = ", not converged" if fitted and not fitted.converged else ""
     low, high = map(_percent, test.overall.interval())
     return {
@@ -109,9 +104,7 @@ def _cells(score: TagScore) -> Dict[str, str]:
         "dev": _percent(score.dev.overall.value),
         "test": _percent(test.overall.value),
         "test, 95 %": f"{low} to {high}",
-        "from the row above, 95 %": score.from_previous.in_percent(2)
-        if score.from_previous
-        else "",
+        "from the row above, 95 %": change.in_percent(2) if change else "",
         "test, unseen words": _percent(test.unseen),
         "iterations": f"{fitted.num_iterations}{unfinished}" if fitted else "",
     }

@@ -4,18 +4,13 @@ paper, and print the F1 of each test set and part of speech.
 
 In each layer, a sense has the mean vector of its words in the training set. A word of the test
 set gets the sense of its lemma and part of speech whose mean is nearest by cosine; if the training
-set lacks the lemma, it gets the first sense of WordNet. docs/analysis.md explains the columns.
+set lacks the lemma, it gets the first sense of WordNet. Vectors take 2 x layers x width bytes per
+annotated word and representation on the disk. docs/analysis.md explains the table.
 
-Files are JSON lines, {"id", "tokens", "lemmas", "pos", "senses"}, or NAME.data.xml of that
-framework, with NAME.gold.key.txt beside it. First senses are lemma<TAB>POS<TAB>sense key lines. By
-default they are train.jsonl, test.jsonl and first_sense.tsv in ELMO_DATA/wsd.
-
-Rows of the table: the first sense; the most frequent sense of the training set; static word
-vectors; each layer of a random biLM of the same shape; each layer of the biLM. --cove adds the
-layers of CoVe.
-
-Vectors take 2 x layers x width bytes per annotated word and representation on the disk. RAM grows
-with the test set and, for static vectors, with the distinct words of the text.
+Files are JSON lines, {"id", "tokens", "lemmas", "pos", "senses"}, or NAME.data.xml of the
+framework of Raganato et al. (2017), with NAME.gold.key.txt beside it. First senses are
+lemma<TAB>POS<TAB>sense key lines. By default they are train.jsonl, test.jsonl and first_sense.tsv
+in ELMO_DATA/wsd.
 
 example:
     %(prog)s --cache vectors --json senses.json

@@ -152,16 +152,10 @@ def _score_pairs(args: Options) -> str:
     rows = accuracy.table()
     if args.format == "jsonl":
         return "\n".join(json.dumps(row) for row in rows)
-    # Percentages of right pairs.
-    cells = [
-        [
-            row["kind"],
-            row["name"],
-            str(row["pairs"]),
-            *(f"{100.0 * row[d]:.1f}" for d in DIRECTIONS),
-        ]
-        for row in rows
-    ]
+    cells = []
+    for row in rows:
+        percentages = [f"{100.0 * row[direction]:.1f}" for direction in DIRECTIONS]
+        cells.append([row["kind"], row["name"], str(row["pairs"]), *percentages])
     return markdown_table(["kind", "name", "pairs", *DIRECTIONS], cells, num_left=2)
 
 

@@ -184,7 +184,7 @@ def test_senses_of_the_fixture_are_disambiguated(tmp_path, capsys):
     check_samples(found["scores"], [score["interval"] for score in found["scores"]])
 
 
-@pytest.mark.parametrize("probe, commits", [("pos", 3), ("pos", 40), ("wsd", 2)])
+@pytest.mark.parametrize("probe, commits", [("pos", 40), ("wsd", 2)])
 def test_killed_and_started_again_it_prints_the_same(tmp_path, capsys, probe, commits):
     chosen = ["--representations", "random", "bilm"]
     chosen += ["--max-iterations", 20] if probe == "pos" else []
@@ -204,10 +204,3 @@ def test_killed_and_started_again_it_prints_the_same(tmp_path, capsys, probe, co
     assert table(capsys, *arguments[1:]) == whole
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.float16")} == files
     assert {path: path.stat().st_mtime_ns for path in kept} == kept
-
-
-def test_a_biased_corpus_of_one_sentence_is_enough(tmp_path, capsys):
-    (tmp_path / "x.txt").write_text("the D\nowl N\n")
-    files = [f"--{split}={tmp_path}/x.txt" for split in ("train", "dev", "test")]
-    rows = table(capsys, "pos", *files, "--columns", 1, 2, "--representations", "bilm")
-    assert [row[2] for row in rows[2:]] == ["100.00"] * 5
