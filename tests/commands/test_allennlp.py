@@ -1,5 +1,6 @@
 """`allennlp predict`, `evaluate` and `find-lr`, as AllenNLP starts them, with this plugin."""
 
+import bz2
 import gzip
 import json
 import os
@@ -66,9 +67,11 @@ def test_standard_input_is_read_from_where_it_is(tagger, tmp_path, monkeypatch):
             assert "standard input: expected at least one" in refused(tagger, "-")
 
 
-@pytest.mark.parametrize("name", ["lines.jsonl.gz", "lines.jsonl"])
-def test_compressed_input_is_read_under_any_name(tagger, tmp_path, name):
-    (tmp_path / name).write_bytes(gzip.compress(LINES.read_bytes()))
+@pytest.mark.parametrize("name", ["lines.jsonl.gz", "lines.jsonl", "lines.jsonl.bz2"])
+def test_compressed_input_is_read(tagger, tmp_path, name):
+    """In gzip under any name; AllenNLP itself reads bzip2."""
+    module = bz2 if name.endswith(".bz2") else gzip
+    (tmp_path / name).write_bytes(module.compress(LINES.read_bytes()))
     expected = predict(tagger, LINES, tmp_path / "expected")
     assert predict(tagger, tmp_path / name, tmp_path / "out") == expected
 

@@ -10,7 +10,6 @@ QUERY = "They walked along the [bank] of the river ."
 LINES = ["The play began .", "", "a * b | [c] _d_ <e> f the bank", "They play chess ."]
 
 run = partial(running.run, "elmo-neighbours")
-failure = partial(running.failure, "elmo-neighbours")
 
 
 @pytest.fixture

@@ -38,17 +38,6 @@ def run(*arguments):
     main(["probe", *map(str, arguments)])
 
 
-def files_of(probe, **others):
-    """Arguments that name all files of the fixture, and others in their places."""
-    if probe == "pos":
-        files = {part: CORPORA / f"pos/{part}.conllu" for part in ("train", "dev", "test")}
-    else:
-        files = {part: CORPORA / f"wsd/{part}.jsonl" for part in ("train", "test")}
-        files["first_senses"] = CORPORA / "wsd/first_sense.tsv"
-    named = {**files, **others}.items()
-    return [probe, *(f"--{name.replace('_', '-')}={path}" for name, path in named)]
-
-
 def table(capsys, *arguments):
     """The cells of each row that is printed."""
     run(*arguments)
@@ -56,15 +45,6 @@ def table(capsys, *arguments):
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
     assert len({len(row) for row in rows}) == 1
     return rows
-
-
-def failure(*arguments):
-    with pytest.raises(SystemExit) as stopped:
-        run(*arguments)
-    message = stopped.value.code
-    assert isinstance(message, str) and "\n" not in message
-    assert message.startswith(f"elmo probe {arguments[0]}: ")
-    return message
 
 
 def test_tags_of_the_fixture_are_probed(tmp_path, capsys, monkeypatch):
