@@ -28,9 +28,9 @@ def positional(metavar: str, help: str, **settings: Any) -> Any:
 
 def option(help: str, default: Any = None, group: str = "", **settings: Any) -> Any:
     """
-    A field for an option `--like-its-name`. `help` also says the default. `group` is `EXACTLY_ONE`
-    or `AT_MOST_ONE`. `settings` are passed to `add_argument`, except `short`, another name such as
-    `-s`.
+    A field for an option `--like-its-name`. The default is added to `help`, unless it says it.
+    `group` is `EXACTLY_ONE` or `AT_MOST_ONE`. `settings` are passed to `add_argument`, except
+    `short`, another name such as `-s`.
     """
     return field(default=default, metadata={"help": help, "group": group, **settings})
 
@@ -48,6 +48,8 @@ def add_arguments(parser: ArgumentParser, options: type) -> None:
         if each.default is not MISSING:
             names = [*settings.pop("short", "").split(), f"--{each.name.replace('_', '-')}"]
             settings["default"] = each.default
+            if each.default not in (None, False) and "default" not in settings["help"]:
+                settings["help"] += f" (default: {each.default})"
             if settings.get("nargs") == "+":
                 settings["action"] = "extend"
         group = settings.pop("group", "")
@@ -73,7 +75,8 @@ def _of_annotation(hint: Any) -> Dict[str, Any]:
         return _of_annotation(get_args(hint)[0])
     if get_origin(hint) is list:
         return {**_of_annotation(get_args(hint)[0]), "nargs": "+"}
-    return {"type": {Path: expanded, PositiveInt: positive_number}.get(hint, hint)}
+    name = {"metavar": "N"} if hint in (int, PositiveInt) else {}
+    return {**name, "type": {Path: expanded, PositiveInt: positive_number}.get(hint, hint)}
 
 
 def whole_number(text: str, allowed: range, expected: str) -> int:
@@ -88,8 +91,7 @@ positive_number = partial(whole_number, allowed=range(1, 2**63), expected="above
 
 def decoding_errors_option() -> Any:
     return option(
-        "bytes that are not UTF-8: stop and name their place, or read each as U+FFFD "
-        "(default: strict)",
+        "bytes that are not UTF-8: stop and name their place, or read each as U+FFFD",
         "strict",
         choices=DECODING_ERRORS,
     )
@@ -108,4 +110,4 @@ class RayArguments:
         nargs="?",
         const="",
     )
-    cpus: float = option("CPU cores reserved for each Ray task (default: 1)", 1.0)
+    cpus: float = option("CPU cores reserved for each Ray task", 1.0)

@@ -22,7 +22,7 @@ class BilmArguments:
 
     options_file: Optional[str] = option("options of the biLM, path or URL (default: ELMO_OPTIONS)")
     weight_file: Optional[str] = option("weights of the biLM, path or URL (default: ELMO_WEIGHTS)")
-    cuda_device: int = option("number of the GPU (default: -1, the CPU)", -1, metavar="N")
+    cuda_device: int = option("number of the GPU (default: -1, the CPU)", -1)
     bfloat16: bool = flag(
         "compute in bfloat16: faster where the processor has it, within 1 %% of float32"
     )
@@ -49,7 +49,7 @@ class TextBilmArguments(BilmArguments):
     vocab_path: Optional[str] = option(
         "file with one word per line, whose token layer is computed in advance"
     )
-    batch_size: PositiveInt = option("sentences per batch (default: 64)", default=64)
+    batch_size: PositiveInt = option("sentences per batch", 64)
     decoding_errors: str = decoding_errors_option()
 
     def load_bilm(self) -> Bilm:

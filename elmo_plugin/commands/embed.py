@@ -90,7 +90,6 @@ class Options(TextBilmArguments, RayArguments):
         "many threads writes (default: this process alone)",
         0,
         AT_MOST_ONE,
-        metavar="N",
     )
 
     def for_dump(self) -> DumpOptions:

@@ -40,7 +40,7 @@ class Options:
     archive: str = positional("ARCHIVE", "model.tar.gz or folder")
     out_dir: Path = positional("OUT_DIR", "folder to write")
     dtype: str = option(
-        "float16 is half the size and exact to three digits (default: float32)",
+        "float16 is half the size and exact to three digits",
         "float32",
         choices=WRITABLE_DTYPES,
     )

@@ -37,7 +37,7 @@ def main(arguments: Optional[List[str]] = None) -> None:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     try:
         for name, summary in COMMANDS.items():
-            command = commands.add_parser(name, help=summary)
+            command = commands.add_parser(name, help=summary, description=summary)
             if arguments[:1] == [name]:
                 prepare_parser(command, name)
         args = parser.parse_args(arguments)

@@ -31,8 +31,7 @@ class Options(TextBilmArguments):
     folder: Path = positional("FOLDER", "folder to write")
     layers: Optional[List[int]] = option(
         "numbers of the layers (default: all but 0, the token layer, in which all occurrences "
-        "of a word have the same vector)",
-        metavar="N",
+        "of a word have the same vector)"
     )
     words: Optional[List[str]] = option(
         "only occurrences of these words, case-sensitive", metavar="WORD"

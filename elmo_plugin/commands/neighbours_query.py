@@ -43,11 +43,11 @@ class Options(BilmArguments):
         "SENTENCE", "with one word in brackets", required=False
     )
     file: Optional[str] = option("sentences, one per line")
-    top_k: PositiveInt = option("contexts per layer (default: 5)", 5, metavar="K")
+    top_k: PositiveInt = option("contexts per layer", 5, metavar="K")
     same_word: bool = flag("only contexts of the same word, case-sensitive")
     format: str = option(
         "text; a JSON object per query (words, position, and for each layer the contexts); or "
-        "a table of Markdown (default: text)",
+        "a table of Markdown",
         "text",
         choices=["text", "jsonl", "markdown"],
     )

@@ -28,7 +28,7 @@ class Options:
     archive: str = positional("ARCHIVE", "model.tar.gz or folder")
     output_file: str = positional("OUT", "the .tar.gz to write")
     extra_words: Optional[int] = option(
-        "how many words outside the training data keep their vectors (default: all)", metavar="N"
+        "how many words outside the training data keep their vectors (default: all)"
     )
     int8: bool = flag("store matrices as 8-bit integers; for task models only")
     force: bool = flag("replace OUT")

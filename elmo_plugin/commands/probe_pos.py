@@ -33,7 +33,7 @@ class Options(ProbeArguments):
     train: Optional[str] = option("sentences of the train part", metavar="FILE")
     dev: Optional[str] = option("sentences of the dev part", metavar="FILE")
     test: Optional[str] = option("sentences of the test part", metavar="FILE")
-    tag: str = option("column of CoNLL-U (default: upos)", "upos", choices=CONLLU_TAGS)
+    tag: str = option("column of CoNLL-U", "upos", choices=CONLLU_TAGS)
     columns: Optional[List[int]] = option(
         "read plain columns, an empty line between sentences: the numbers of these two, from "
         "1, or from the right from -1",
@@ -42,11 +42,11 @@ class Options(ProbeArguments):
     )
     l2: float = option(
         "L2 penalty: half the squared norm of the classifier's weights, times this, is added "
-        "to the mean loss of a word (default: 1e-4)",
+        "to the mean loss of a word",
         1e-4,
     )
     max_iterations: PositiveInt = option(
-        "iterations of L-BFGS; a row that has not converged by then is marked (default: 1000)", 1000
+        "iterations of L-BFGS; a row that has not converged by then is marked", 1000
     )
 
 

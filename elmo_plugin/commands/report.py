@@ -25,7 +25,7 @@ from elmo_plugin.util.errors import ConfigurationError
 @dataclass(kw_only=True)
 class Options:
     out: Path = positional("OUT", "folder with results")
-    title: str = option("title of the page (default: ELMo: results)", "ELMo: results")
+    title: str = option("title of the page", "ELMo: results")
     pictures: Optional[Path] = option("write each picture there, as SVG, too", metavar="FOLDER")
 
 

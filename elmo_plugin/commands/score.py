@@ -61,10 +61,8 @@ STOPPED = "stopped. With --output, the same command continues where it stopped."
 class Options(TextBilmArguments):
     input: List[str] = positional("INPUT", "text, or minimal pairs")
     output: Optional[Path] = option("the file to write (default: print)", metavar="FILE")
-    format: str = option(
-        "a table (default), or an object per line", "tsv", choices=["tsv", "jsonl"]
-    )
-    unit: str = option("of surprisal (default: bits)", "bits", choices=list(UNITS))
+    format: str = option("a table, or an object per line", "tsv", choices=["tsv", "jsonl"])
+    unit: str = option("of surprisal", "bits", choices=list(UNITS))
     sentences: bool = flag("sums of sentences, not words", AT_MOST_ONE)
     top_k: PositiveInt = option("add the K most probable words", 0, AT_MOST_ONE, metavar="K")
     pairs: bool = flag("INPUT has minimal pairs", AT_MOST_ONE)

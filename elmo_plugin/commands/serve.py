@@ -39,7 +39,7 @@ from elmo_plugin.util.resources import shipped_archives
 class Options(BilmArguments):
     archive: List[str] = positional("ARCHIVE", "model.tar.gz or folder", nargs="*")
     host: str = option(
-        "address to listen on; 0.0.0.0: reachable from other machines (default: 127.0.0.1)",
+        "address to listen on; 0.0.0.0: reachable from other machines",
         "127.0.0.1",
     )
     allowed_host: Optional[List[str]] = option(
@@ -50,24 +50,15 @@ class Options(BilmArguments):
         metavar="NAME",
     )
     port: int = option(
-        "0 for a free one (default: 8000)",
+        "0 for a free one",
         8000,
         type=partial(whole_number, allowed=range(2**16), expected="from 0 to 65535"),
     )
-    batch_size: PositiveInt = option(
-        "maximum number of requests in a batch (default: 16)", 16, metavar="N"
-    )
+    batch_size: PositiveInt = option("maximum number of requests in a batch", 16)
     max_queue_size: PositiveInt = option(
-        "maximum number of waiting requests; further ones are answered with status 503 "
-        "(default: 256)",
-        256,
-        metavar="N",
+        "maximum number of waiting requests; further ones are answered with status 503", 256
     )
-    max_words: PositiveInt = option(
-        f"maximum number of words in a request (default: {Limits.max_words})",
-        Limits.max_words,
-        metavar="N",
-    )
+    max_words: PositiveInt = option("maximum number of words in a request", Limits.max_words)
     neighbours: Optional[Path] = option(
         "an index that `elmo neighbours build` wrote with this biLM, for /word", metavar="FOLDER"
     )

@@ -57,9 +57,7 @@ class Options(RayArguments):
         "column, share of the data if it is not all, and seed: 'NER, ELMo, 10 %%, seed 3'",
         metavar="TEXT",
     )
-    num_workers: PositiveInt = option(
-        "train N runs in parallel (default: 1)", 1, AT_MOST_ONE, metavar="N"
-    )
+    num_workers: PositiveInt = option("train N runs in parallel", 1, AT_MOST_ONE)
     discard: bool = flag("delete the folder of a run once it has a score")
     reuse: Optional[List[Path]] = option(
         "results.json of other studies; runs with the same settings and data are not trained again",

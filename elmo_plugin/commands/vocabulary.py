@@ -32,11 +32,9 @@ class Options:
     text: List[str] = positional("TEXT", "a sentence per line")
     output_file: Path = positional("OUT", "the file to write")
     size: Optional[int] = option(
-        "at most N lines, <S>, </S> and <UNK> included (default: all words)", metavar="N"
+        "at most N lines, <S>, </S> and <UNK> included (default: all words)"
     )
-    min_count: int = option(
-        "leave out words that occur fewer than K times (default: 1)", 1, metavar="K"
-    )
+    min_count: int = option("leave out words that occur fewer than K times", 1, metavar="K")
     decoding_errors: str = decoding_errors_option()
     force: bool = flag("replace OUT")
 
