@@ -40,8 +40,7 @@ from torch.distributed import is_torchelastic_launched
 
 from elmo_plugin.archives import load_archive
 from elmo_plugin.archives.configs import registered_types_only
-from elmo_plugin.commands.evaluate import CheckedEvaluator
-from elmo_plugin.commands.predict import PredictManager
+from elmo_plugin.commands.allennlp_input import CheckedEvaluator, PredictManager
 from elmo_plugin.tasks.coref.reader import GENRES
 from elmo_plugin.training.torchrun import train_under_torchrun
 from elmo_plugin.util import errors

@@ -60,8 +60,8 @@ from elmo_plugin.bilm import load_bilm, save_weights
 from elmo_plugin.bilm.files.pack import pack
 from elmo_plugin.bilm.files.softmax import SoftmaxWeights, find_softmax, save_softmax
 from elmo_plugin.bilm.vocabulary_file import read_vocabulary
+from elmo_plugin.commands.allennlp_input import PredictManager
 from elmo_plugin.commands.main import main
-from elmo_plugin.commands.predict import PredictManager
 from elmo_plugin.corpora.minimal_pairs import read_minimal_pairs
 from elmo_plugin.corpora.tagged_words import read_conllu
 from elmo_plugin.corpora.word_senses import SenseCorpus, read_first_senses

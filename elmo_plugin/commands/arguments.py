@@ -3,17 +3,15 @@ The arguments of a command, declared once: `argparse` gets them from the fields 
 
 The annotation of a field says what `argparse` has to know: a `bool` is a flag, a `List` takes one
 or more values (an option can then be given several times), `~` in a `Path` is expanded, a
-`PositiveInt` is above 0. The arguments of a field whose type is such a dataclass, too, stand in its
-place.
+`PositiveInt` is above 0. Commands share arguments by inheriting from a dataclass.
 """
 
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from dataclasses import MISSING, field, fields, is_dataclass
+from dataclasses import MISSING, dataclass, field, fields
 from functools import partial
 from pathlib import Path
-from typing import Any, Dict, Mapping, NewType, Type, TypeVar, Union, get_args, get_origin
+from typing import Any, Dict, NewType, Optional, Type, TypeVar, Union, get_args, get_origin
 
-from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.files import expanded
 from elmo_plugin.util.text_files import DECODING_ERRORS
 
@@ -30,9 +28,9 @@ def positional(metavar: str, help: str, **settings: Any) -> Any:
 
 def option(help: str, default: Any = None, group: str = "", **settings: Any) -> Any:
     """
-    A field for an option `--like-its-name`. `help` also says the default. `group` is a title,
-    `EXACTLY_ONE` or `AT_MOST_ONE`. `settings` are passed to `add_argument`, except `short`, another
-    name such as `-s`.
+    A field for an option `--like-its-name`. The default is added to `help`, unless it says it.
+    `group` is `EXACTLY_ONE` or `AT_MOST_ONE`. `settings` are passed to `add_argument`, except
+    `short`, another name such as `-s`.
     """
     return field(default=default, metadata={"help": help, "group": group, **settings})
 
@@ -43,25 +41,21 @@ def flag(help: str, group: str = "") -> Any:
 
 
 def add_arguments(parser: ArgumentParser, options: type) -> None:
-    """Declares the fields of a dataclass to a parser, in their order."""
+    """Declares the fields of a dataclass to a parser, those that it inherits last."""
     groups: Dict[str, Any] = {"": parser}
-    for each in fields(options):
-        if is_dataclass(each.type):
-            add_arguments(parser, each.type)  # type: ignore[arg-type]
-            continue
+    for each in sorted(fields(options), key=lambda each: each.name not in options.__annotations__):
         names, settings = [each.name], {**_of_annotation(each.type), **each.metadata}
         if each.default is not MISSING:
             names = [*settings.pop("short", "").split(), f"--{each.name.replace('_', '-')}"]
             settings["default"] = each.default
+            if each.default not in (None, False) and "default" not in settings["help"]:
+                settings["help"] += f" (default: {each.default})"
             if settings.get("nargs") == "+":
                 settings["action"] = "extend"
         group = settings.pop("group", "")
         if group not in groups:
-            groups[group] = (
-                parser.add_mutually_exclusive_group(required=group == EXACTLY_ONE)
-                if group in (EXACTLY_ONE, AT_MOST_ONE)
-                else parser.add_argument_group(group)
-            )
+            is_required = group == EXACTLY_ONE
+            groups[group] = parser.add_mutually_exclusive_group(required=is_required)
         required = settings.pop("required", None)
         action = groups[group].add_argument(*names, **settings)
         # A positional argument may be left out, too.
@@ -70,13 +64,8 @@ def add_arguments(parser: ArgumentParser, options: type) -> None:
 
 def read_options(options: Type[T], args: Namespace) -> T:
     """The parsed arguments, as the dataclass that `add_arguments` declared."""
-    values = {
-        each.name: read_options(each.type, args)  # type: ignore[arg-type]
-        if is_dataclass(each.type)
-        else getattr(args, each.name)
-        for each in fields(options)  # type: ignore[arg-type]
-    }
-    return options(**values)
+    names = [each.name for each in fields(options)]  # type: ignore[arg-type]
+    return options(**{name: getattr(args, name) for name in names})
 
 
 def _of_annotation(hint: Any) -> Dict[str, Any]:
@@ -86,7 +75,8 @@ def _of_annotation(hint: Any) -> Dict[str, Any]:
         return _of_annotation(get_args(hint)[0])
     if get_origin(hint) is list:
         return {**_of_annotation(get_args(hint)[0]), "nargs": "+"}
-    return {"type": {Path: expanded, PositiveInt: positive_number}.get(hint, hint)}
+    name = {"metavar": "N"} if hint in (int, PositiveInt) else {}
+    return {**name, "type": {Path: expanded, PositiveInt: positive_number}.get(hint, hint)}
 
 
 def whole_number(text: str, allowed: range, expected: str) -> int:
@@ -101,41 +91,23 @@ positive_number = partial(whole_number, allowed=range(1, 2**63), expected="above
 
 def decoding_errors_option() -> Any:
     return option(
-        "bytes that are not UTF-8: stop and name their place, or read each as U+FFFD "
-        "(default: strict)",
+        "bytes that are not UTF-8: stop and name their place, or read each as U+FFFD",
         "strict",
         choices=DECODING_ERRORS,
     )
 
 
-def ray_option(task: str) -> Any:
-    """The option `--ray`, next to `cpus_option`; `task` says what its tasks do."""
-    help = f"{task} of Ray, on a cluster or (without ADDRESS) on this machine"
-    return option(help, group="Ray", metavar="ADDRESS", nargs="?", const="")
+@dataclass(kw_only=True)
+class RayArguments:
+    """For a command of many tasks. Its option `num_workers` is in `AT_MOST_ONE`, too."""
 
-
-def cpus_option() -> Any:
-    return option("CPU cores reserved for each Ray task (default: 1)", group="Ray")
-
-
-def ray_mistakes(args: Any) -> Dict[str, bool]:
-    """For `refuse`: options of Ray's tasks without `--ray`, and `--num-workers` with it."""
-    of_tasks = {name: getattr(args, name, None) is not None for name in ("cpus", "gpus")}
-    return {
-        "--num-workers is for this machine. With --ray, --cpus is the number of CPUs of a task.": (
-            args.ray is not None and bool(args.num_workers)
-        ),
-        **{
-            f"--{name} is for the tasks of --ray. Leave it out, or add --ray.": (
-                args.ray is None and is_given
-            )
-            for name, is_given in of_tasks.items()
-        },
-    }
-
-
-def refuse(mistakes: Mapping[str, bool]) -> None:
-    """Raises `ConfigurationError` with the first sentence whose value is true."""
-    for sentence, is_made in mistakes.items():
-        if is_made:
-            raise ConfigurationError(sentence)
+    ray: Optional[str] = option(
+        "compute each text of a folder, or train each run of a study, as a task of Ray, on a "
+        "cluster or (without ADDRESS) on this machine",
+        None,
+        AT_MOST_ONE,
+        metavar="ADDRESS",
+        nargs="?",
+        const="",
+    )
+    cpus: float = option("CPU cores reserved for each Ray task", 1.0)

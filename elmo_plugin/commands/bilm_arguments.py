@@ -2,34 +2,32 @@
 
 import os
 import stat
-from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Iterator, List, Optional, Sequence, Union
+from typing import Optional, Sequence, Union
 
 import torch
 
 from elmo_plugin.bilm import Bilm, load_bilm
-from elmo_plugin.commands.arguments import PositiveInt, flag, option
+from elmo_plugin.commands.arguments import PositiveInt, decoding_errors_option, flag, option
 from elmo_plugin.corpora.sentence_per_line import DigestedText
 from elmo_plugin.environment import bilm_files
 from elmo_plugin.util.errors import ConfigurationError
-from elmo_plugin.util.files import NO_SPACE, is_pipe
+from elmo_plugin.util.files import is_pipe
 from elmo_plugin.util.text_files import DecodedPath, numbered_lines
 
 
 @dataclass(kw_only=True)
 class BilmArguments:
-    """The biLM. `load` sets the files that were not named to the default ones."""
+    """The biLM. `load_bilm` sets the files that were not named to the default ones."""
 
     options_file: Optional[str] = option("options of the biLM, path or URL (default: ELMO_OPTIONS)")
     weight_file: Optional[str] = option("weights of the biLM, path or URL (default: ELMO_WEIGHTS)")
-    cuda_device: int = option("number of the GPU (default: -1, the CPU)", -1, metavar="N")
+    cuda_device: int = option("number of the GPU (default: -1, the CPU)", -1)
     bfloat16: bool = flag(
         "compute in bfloat16: faster where the processor has it, within 1 %% of float32"
     )
 
-    def load(self, words: Sequence[str] = ()) -> Bilm:
-        """The biLM, with the token layer of these words computed in advance."""
+    def load_bilm(self) -> Bilm:
         if not -1 <= self.cuda_device < torch.cuda.device_count():
             raise ConfigurationError(
                 f"--cuda-device {self.cuda_device}: PyTorch finds {torch.cuda.device_count()} CUDA "
@@ -41,25 +39,28 @@ class BilmArguments:
         bilm = load_bilm(options, weights, dtype=dtype)
         if self.cuda_device >= 0:
             bilm = bilm.to(torch.device("cuda", self.cuda_device))
-        bilm.precompute(words)
         return bilm
 
 
 @dataclass(kw_only=True)
 class TextBilmArguments(BilmArguments):
-    """The biLM of a command that reads whole texts."""
+    """The biLM of a command that reads whole texts, and how it reads them."""
 
     vocab_path: Optional[str] = option(
         "file with one word per line, whose token layer is computed in advance"
     )
-    batch_size: PositiveInt = option("sentences per batch (default: 64)", default=64)
+    batch_size: PositiveInt = option("sentences per batch", 64)
+    decoding_errors: str = decoding_errors_option()
 
-    def words(self, decoding_errors: str) -> List[str]:
-        """The words of `--vocab-path`, without the counts that `elmo vocabulary` writes."""
-        if self.vocab_path is None:
-            return []
-        lines = numbered_lines(DecodedPath(self.vocab_path, decoding_errors), newline="\n")
-        return [word for _, line in lines if (word := line.partition("\t")[0].strip())]
+    def load_bilm(self) -> Bilm:
+        words = []
+        if self.vocab_path is not None:
+            lines = numbered_lines(DecodedPath(self.vocab_path, self.decoding_errors), newline="\n")
+            # Without the counts that `elmo vocabulary` writes.
+            words = [word for _, line in lines if (word := line.partition("\t")[0].strip())]
+        bilm = super().load_bilm()
+        bilm.precompute(words)
+        return bilm
 
 
 def text_path(name: str) -> str:
@@ -84,22 +85,3 @@ def counted(paths: Sequence[Union[str, os.PathLike]]) -> Optional[DigestedText]:
     text = DigestedText(paths)
     text.read_all()
     return text
-
-
-@contextmanager
-def explained_limits(output: object, kept: str) -> Iterator[None]:
-    """Turns errors of a full GPU or disk into `ConfigurationError`; `kept` says what is kept."""
-    try:
-        yield
-    except torch.OutOfMemoryError as error:
-        raise ConfigurationError(
-            "The GPU has too little memory. Lower --batch-size if the command has it, or leave out "
-            "--cuda-device to run on the CPU."
-        ) from error
-    except OSError as error:
-        if error.errno not in NO_SPACE:
-            raise
-        raise ConfigurationError(
-            f"no space left to write {output} ({error.strerror}). {kept}: free some space and run "
-            "the same command again."
-        ) from error

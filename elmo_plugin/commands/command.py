@@ -1,17 +1,14 @@
 """
 What the commands of `elmo` and the sub-commands of `allennlp` have in common.
 
-A command is a module with
+A command, or one of `STEPS`, is a module with
 
 - a docstring, the text of its `--help`, whose end, from `example:` on, stands below the arguments;
   there, `%(prog)s` is the name by which the command was called,
 - `Options`, a dataclass of its arguments,
 - `run(args)`, which gets these options, does the work and returns the report to print, or an empty
   string if it has printed its results as they were found,
-- perhaps `STOPPED`, the text printed after an interruption.
-
-A command that only has sub-commands has `SUBCOMMANDS` instead of the last three: a dictionary from
-the name of each to its summary.
+- perhaps `STOPPED`, the text printed after an interruption or on a full disk.
 """
 
 import os
@@ -22,25 +19,38 @@ from functools import partial
 from importlib import import_module
 from os import PathLike
 from types import ModuleType
-from typing import Any, Iterable
+from typing import Any, Dict, Iterable, Optional
 
 from elmo_plugin.commands.arguments import add_arguments, read_options
 from elmo_plugin.util.errors import INTERRUPTED, ConfigurationError, is_interruption
+from elmo_plugin.util.files import NO_SPACE
 
+#: The steps of commands that have several, with summaries: `elmo probe pos` is `probe_pos.py`.
+STEPS: Dict[str, Dict[str, str]] = {
+    "neighbours": {
+        "build": "write the vectors of a text into a folder",
+        "query": "find the nearest contexts of a word in a sentence",
+    },
+    "probe": {
+        "pos": "parts of speech, by a linear classifier on each layer",
+        "wsd": "word senses, by the nearest mean vector of a sense",
+    },
+}
 _USER_ERRORS = (ConfigurationError, ValueError, OSError, ImportError)
 
 
 def prepare_parser(parser: ArgumentParser, name: str) -> None:
     """Gives a parser the help, the arguments and the `func` of a command."""
-    command = import_module(f"elmo_plugin.commands.{name.replace('-', '_')}")
     parser.formatter_class = RawDescriptionHelpFormatter
+    if name in STEPS:
+        parsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+        for each, summary in STEPS[name].items():
+            prepare_parser(parsers.add_parser(each, help=summary), f"{name}_{each}")
+        parser.epilog = f"example:\n    %(prog)s {each} --help"
+        return
+    command = import_module(f"elmo_plugin.commands.{name.replace('-', '_')}")
     parser.description, example, rest = (command.__doc__ or "").partition("\nexample:\n")
     parser.epilog = example + rest
-    if hasattr(command, "SUBCOMMANDS"):
-        parsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-        for each, summary in command.SUBCOMMANDS.items():
-            prepare_parser(parsers.add_parser(each, help=summary), f"{name}_{each}")
-        return
     add_arguments(parser, command.Options)
     parser.set_defaults(func=partial(_run, command, parser.prog))
 
@@ -61,6 +71,7 @@ def say(line: str) -> None:
 
 def _run(command: ModuleType, program: str, args: Namespace) -> None:
     """A user's error ends it with one sentence and exit code 1, an interruption with 130."""
+    stopped = getattr(command, "STOPPED", "stopped.")
     # SIGTERM raises KeyboardInterrupt, too.
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
@@ -74,10 +85,26 @@ def _run(command: ModuleType, program: str, args: Namespace) -> None:
         sys.exit(1)
     except BaseException as error:
         if is_interruption(error):
-            say(f"{program}: {getattr(command, 'STOPPED', 'stopped.')}")
+            say(f"{program}: {stopped}")
             sys.exit(INTERRUPTED)
-        if os.environ.get("ALLENNLP_DEBUG") or not isinstance(error, _USER_ERRORS):
+        sentence = _sentence(error, stopped)
+        if os.environ.get("ALLENNLP_DEBUG") or sentence is None:
             raise
-        sys.exit(f"{program}: {error}")
+        sys.exit(f"{program}: {sentence}")
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def _sentence(error: BaseException, stopped: str) -> Optional[str]:
+    """What a user reads of an error; `None` for a bug."""
+    # By name: only the commands that need torch import it.
+    if type(error).__name__ == "OutOfMemoryError":
+        return (
+            "the GPU has too little memory. Lower --batch-size if the command has it, or leave out "
+            "--cuda-device to run on the CPU."
+        )
+    if isinstance(error, OSError) and error.errno in NO_SPACE:
+        return (
+            f"no space left to write {error.filename or 'the output'} ({error.strerror}): {stopped}"
+        )
+    return str(error) if isinstance(error, _USER_ERRORS) else None

@@ -1,10 +1,9 @@
 """
 Copy the experiments to a folder of your own, to edit and to train from there.
 
-OUT receives a jsonnet file per experiment, the folders `ablations/`, `ladder/` and `studies/`, the
-settings that they share in `lib/`, and README.md with an overview. Every import is relative, so
-OUT may be moved. The environment variables ELMO_DATA, ELMO_OPTIONS, ELMO_WEIGHTS and ELMO_GLOVE
-name corpora, biLM and word vectors; the defaults are small ones that come with elmo_plugin.
+OUT receives a jsonnet file per experiment, the settings that they share in `lib/`, and README.md
+with an overview. ELMO_DATA, ELMO_OPTIONS, ELMO_WEIGHTS and ELMO_GLOVE name corpora, biLM and word
+vectors; the defaults are small ones that come with elmo_plugin.
 
 example:
     %(prog)s experiments

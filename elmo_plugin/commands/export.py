@@ -5,11 +5,9 @@ ARCHIVE is a model.tar.gz or the folder of a training run: of a language model (
 any model that contains a biLM, for example one that was fine-tuned along with a task. Nothing in
 it is executed, and the data it was trained on is not needed.
 
-OUT_DIR receives
-    options.json, weights.hdf5       the biLM, for this plugin and for AllenNLP's Elmo; for bilm-tf
-                                     if both of its projections reduce the width
-    softmax.hdf5, vocabulary.txt     of a language model only: its output layer and words
-The files appear together, when all of them are complete.
+OUT_DIR receives options.json and weights.hdf5, for this plugin and AllenNLP's Elmo; and of a
+language model its output layer and words, softmax.hdf5 and vocabulary.txt. The files appear
+together, when all of them are complete. docs/bilm-files.md describes them.
 
 example:
     %(prog)s runs/bilm/model.tar.gz my-bilm
@@ -42,7 +40,7 @@ class Options:
     archive: str = positional("ARCHIVE", "model.tar.gz or folder")
     out_dir: Path = positional("OUT_DIR", "folder to write")
     dtype: str = option(
-        "float16 is half the size and exact to three digits (default: float32)",
+        "float16 is half the size and exact to three digits",
         "float32",
         choices=WRITABLE_DTYPES,
     )

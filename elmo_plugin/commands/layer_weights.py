@@ -3,8 +3,7 @@ Show how trained models mix the layers of their biLM (equation 1 and figure 2 of
 softmax-normalised weight of each layer, and gamma, for each place where ELMo is added.
 
 ARCHIVE is the model.tar.gz or the folder of a training run. Nothing in it is executed. Layer 0 is
-the token layer. The weights are those of the best epoch; those of each epoch are in the metrics
-of a training run (training_elmo_input_layer_0, …).
+the token layer. The weights are those of the best epoch.
 
 example:
     %(prog)s out/srl_elmo/model.tar.gz out/snli_elmo/model.tar.gz --plot weights.svg weights.png
@@ -21,12 +20,10 @@ from elmo_plugin.analysis.layer_weights import (
     model_label,
     weight_table,
 )
-from elmo_plugin.commands.arguments import option, positional, refuse
+from elmo_plugin.commands.arguments import option, positional
 from elmo_plugin.commands.tables import markdown_table
 from elmo_plugin.util.atomic_write import check_output, write_json
 from elmo_plugin.util.plotting import new_figure, save_picture
-
-_PICTURES = (".svg", ".png", ".pdf")
 
 
 @dataclass(kw_only=True)
@@ -38,33 +35,24 @@ class Options:
 
 def run(args: Options) -> str:
     pictures = args.plot or []
-    expected = f"expected a name that ends with {', '.join(_PICTURES)}."
-    refuse({f"--plot {name}: {expected}": name.suffix not in _PICTURES for name in pictures})
-    outputs = [*pictures, args.json] if args.json else pictures
-    for output in outputs:
+    for output in [*pictures, *([args.json] if args.json else [])]:
         check_output(output, force=True)
     mixes = [mix for archive in args.archive for mix in layer_weights(archive)]
-    if args.json is not None:
-        write_json(args.json, [asdict(mix) for mix in mixes])
     for picture in pictures:
         _draw(mixes, picture)
+    if args.json is not None:
+        write_json(args.json, [asdict(mix) for mix in mixes])
     head, *weights = weight_table(mixes)
     rows = [[mix.archive, mix.model, mix.at, *row] for mix, row in zip(mixes, weights)]
     return markdown_table(["archive", "model", "at", *head], rows, num_left=3)
 
 
 def _draw(mixes: List[LayerWeights], picture: Path) -> None:
-    """A heat map like figure 2 of the paper: a row per mix, a panel per place of ELMo."""
-    positions = list(dict.fromkeys(mix.at for mix in mixes))
-    heights = [sum(mix.at == at for mix in mixes) for at in positions]
+    """A heat map like figure 2 of the paper: a row per mix, sorted by the place of ELMo."""
+    shown = sorted(mixes, key=lambda mix: mix.at)
+    labels = [f"{model_label(mix, mixes)}, {mix.at}" for mix in shown]
     num_layers = max(len(mix.weights) for mix in mixes)
-    height = 1.2 + 0.4 * len(mixes) + 0.4 * len(positions)
-    figure = new_figure(figsize=(3.0 + num_layers, height))
-    axes = figure.subplots(len(positions), squeeze=False, height_ratios=heights, sharex=True)
-    for axis, at in zip(axes.flat, positions):
-        found = [mix for mix in mixes if mix.at == at]
-        labels = [model_label(mix, mixes) for mix in found]
-        image = draw_weights(axis, found, labels, num_layers)
-        axis.set_title(f"at the {at}" if at in ("input", "output") else at, fontsize=10)
-    figure.colorbar(image, ax=axes, label="weight")
+    figure = new_figure(figsize=(3.0 + num_layers, 1.2 + 0.4 * len(mixes)))
+    image = draw_weights(figure.subplots(), shown, labels, num_layers)
+    figure.colorbar(image, label="weight")
     save_picture(figure, picture)

@@ -27,16 +27,6 @@ COMMANDS: Dict[str, str] = {
 def main(arguments: Optional[List[str]] = None) -> None:
     """Runs one of `COMMANDS`, by default with the arguments of the process."""
     arguments = sys.argv[1:] if arguments is None else arguments
-    try:
-        args = _parser(arguments).parse_args(arguments)
-        args.func(args)
-    except KeyboardInterrupt:
-        # Interrupted before the command began, for example while torch was imported.
-        print("elmo: stopped.", file=sys.stderr)
-        sys.exit(INTERRUPTED)
-
-
-def _parser(arguments: List[str]) -> ArgumentParser:
     parser = ArgumentParser(
         prog="elmo",
         description="ELMo, deep contextualized word representations. These commands need no "
@@ -45,8 +35,14 @@ def _parser(arguments: List[str]) -> ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=elmo_plugin.__version__)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for name, summary in COMMANDS.items():
-        command = commands.add_parser(name, help=summary)
-        if arguments[:1] == [name]:
-            prepare_parser(command, name)
-    return parser
+    try:
+        for name, summary in COMMANDS.items():
+            command = commands.add_parser(name, help=summary, description=summary)
+            if arguments[:1] == [name]:
+                prepare_parser(command, name)
+        args = parser.parse_args(arguments)
+        args.func(args)
+    except KeyboardInterrupt:
+        # Interrupted before the command began, for example while torch was imported.
+        print("elmo: stopped.", file=sys.stderr)
+        sys.exit(INTERRUPTED)

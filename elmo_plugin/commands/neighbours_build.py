@@ -2,15 +2,10 @@
 Write the index of a text: for each token and layer a vector of length 1, in half precision.
 
 TEXT is tokenised text, one sentence per line, words separated by white space; plain or gzip, a
-URL, a folder or a pattern in quotes. FOLDER, new or an index, receives plain files:
-    index.json                     the biLM's fingerprint, layers, sizes
-    layer_1.npy, ...               (number of contexts, dim), float16
-    contexts.npy, sentences.npy    where each context is in text.txt
-    text.txt                       the sentences that have contexts
-
-Bytes per token: number of layers x dim x 2, plus 24 and its text; with the shipped biLM 1,055, with
-the published one 4,127. RAM grows with --batch-size and the longest line only. If the command is
-interrupted, even by kill -9 or a full disk, run it again: it continues after the lines done.
+URL, a folder or a pattern in quotes. FOLDER is new, or an index. docs/analysis.md describes its
+files and says how large they are. RAM grows with --batch-size and the longest line only. If the
+command is interrupted, even by kill -9 or a full disk, run it again: it continues after the lines
+done.
 
 example:
     %(prog)s 'corpus/train-*.txt.gz' contexts
@@ -23,40 +18,35 @@ from typing import List, Optional
 
 from elmo_plugin.analysis.neighbours import build_index
 from elmo_plugin.bilm.pretraining.text import decoded, find_shards
-from elmo_plugin.commands.arguments import decoding_errors_option, flag, option, positional
-from elmo_plugin.commands.bilm_arguments import TextBilmArguments, counted, explained_limits
+from elmo_plugin.commands.arguments import flag, option, positional
+from elmo_plugin.commands.bilm_arguments import TextBilmArguments, counted
 from elmo_plugin.util.progress import progress
 
 STOPPED = "stopped. Run the same command again to continue."
 
 
 @dataclass(kw_only=True)
-class Options:
+class Options(TextBilmArguments):
     text: List[str] = positional("TEXT", "a sentence per line")
     folder: Path = positional("FOLDER", "folder to write")
     layers: Optional[List[int]] = option(
         "numbers of the layers (default: all but 0, the token layer, in which all occurrences "
-        "of a word have the same vector)",
-        metavar="N",
+        "of a word have the same vector)"
     )
     words: Optional[List[str]] = option(
         "only occurrences of these words, case-sensitive", metavar="WORD"
     )
-    decoding_errors: str = decoding_errors_option()
-    bilm: TextBilmArguments
     force: bool = flag("replace the index in FOLDER")
 
 
 def run(args: Options) -> str:
-    options = (args.layers, args.words, args.bilm.batch_size)
+    options = (args.layers, args.words, args.batch_size)
     text = decoded(args.text, args.decoding_errors)
     # Before the biLM is loaded, to name a missing text first.
     whole = counted(find_shards(text))
-    total = whole.num_lines if whole else None
-    bilm = args.bilm.load(args.bilm.words(args.decoding_errors))
-    with explained_limits(args.folder, "The lines done are kept"):
-        with progress("lines", total) as advance:
-            summary = build_index(bilm, text, args.folder, *options, args.force, advance)
+    bilm = args.load_bilm()
+    with progress("lines", whole.num_lines if whole else None) as advance:
+        summary = build_index(bilm, text, args.folder, *options, args.force, advance)
     resumed = f" ({summary.num_resumed} of them earlier)" if summary.num_resumed else ""
     size = sum(path.stat().st_size for path in args.folder.iterdir()) / 1e6
     return (

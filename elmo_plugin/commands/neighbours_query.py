@@ -3,8 +3,6 @@ Print the contexts of an index that are nearest to a word in its sentence, by co
 
 A SENTENCE must be tokenised like the indexed text, with one word in brackets. All contexts of the
 index are candidates (with --same-word, those of the same word), except those of the same sentence.
-The search is exact. The index is read once for up to 512 queries; a result does not depend on the
-other queries.
 
 example:
     %(prog)s contexts 'They walked along the [bank] of the river .'
@@ -13,7 +11,6 @@ example:
 
 import json
 import re
-import sys
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -27,7 +24,7 @@ from elmo_plugin.analysis.neighbours import (
     read_query,
 )
 from elmo_plugin.commands.arguments import PositiveInt, flag, option, positional
-from elmo_plugin.commands.bilm_arguments import BilmArguments, explained_limits
+from elmo_plugin.commands.bilm_arguments import BilmArguments
 from elmo_plugin.commands.tables import markdown_table
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.progress import progress
@@ -39,22 +36,21 @@ _MARKDOWN = re.compile(r"([\\`*_<>\[\]])")
 
 
 @dataclass(kw_only=True)
-class Options:
+class Options(BilmArguments):
     folder: Path = positional("FOLDER", "what `build` wrote")
     # With `nargs="*"`, an option before them would end their list.
     sentences: Optional[List[str]] = positional(
         "SENTENCE", "with one word in brackets", required=False
     )
-    file: Optional[str] = option("sentences, one per line; - for standard input")
-    top_k: PositiveInt = option("contexts per layer (default: 5)", 5, metavar="K")
+    file: Optional[str] = option("sentences, one per line")
+    top_k: PositiveInt = option("contexts per layer", 5, metavar="K")
     same_word: bool = flag("only contexts of the same word, case-sensitive")
     format: str = option(
         "text; a JSON object per query (words, position, and for each layer the contexts); or "
-        "a table of Markdown (default: text)",
+        "a table of Markdown",
         "text",
         choices=["text", "jsonl", "markdown"],
     )
-    bilm: BilmArguments
 
 
 def run(args: Options) -> str:
@@ -64,19 +60,18 @@ def run(args: Options) -> str:
             "Expected a sentence with one word in brackets, as in 'the [bank] of the river', or a "
             "file of such sentences (--file)."
         )
-    with (
-        closing(ContextIndex(args.folder)) as index,
-        explained_limits("the output", "Nothing is kept"),
-        progress("contexts") as advance,
-    ):
-        bilm = args.bilm.load()
+    with closing(ContextIndex(args.folder)) as index, progress("contexts") as advance:
+        bilm = args.load_bilm()
         found = find_neighbours(index, bilm, queries, args.top_k, args.same_word, advance)
         answers = zip(queries, found)
         if args.format == "markdown":
             return _as_table(answers)
-        show = _as_json if args.format == "jsonl" else _as_text
         for query, neighbours in answers:
-            print(show(query, neighbours))
+            if args.format == "jsonl":
+                answer = {**asdict(query), "layers": neighbours.to_json()}
+                print(json.dumps(answer, ensure_ascii=False))
+            else:
+                print(_as_text(query, neighbours))
     return ""
 
 
@@ -84,12 +79,9 @@ def _queries(args: Options) -> Iterator[Query]:
     for sentence in args.sentences or ():
         yield read_query(sentence)
     if args.file is not None:
-        is_pipe = args.file == "-"
-        source = open(sys.stdin.fileno(), "rb", closefd=False) if is_pipe else args.file
-        name = "standard input" if is_pipe else args.file
-        for number, line in numbered_lines(source, newline="\n"):
+        for number, line in numbered_lines(args.file, newline="\n"):
             if line.strip():
-                yield read_query(line, f"{name}:{number}")
+                yield read_query(line, f"{args.file}:{number}")
 
 
 def _as_text(query: Query, neighbours: Neighbours) -> str:
@@ -101,10 +93,6 @@ def _as_text(query: Query, neighbours: Neighbours) -> str:
             for each in contexts
         ]
     return "\n".join(lines)
-
-
-def _as_json(query: Query, neighbours: Neighbours) -> str:
-    return json.dumps({**asdict(query), "layers": neighbours.to_json()}, ensure_ascii=False)
 
 
 def _as_table(answers: Iterable[Tuple[Query, Neighbours]]) -> str:

@@ -1,12 +1,10 @@
 """
 Pack a trained model into a small archive, to publish it or to send it.
 
-ARCHIVE is the model.tar.gz or the folder of a training run; nothing in it is executed. In OUT, a
-.tar.gz, numbers have half precision, which hardly changes a prediction; with --int8, matrices have
-8-bit numbers and a scale per row. The small biLM that comes with this project is left out: whoever
-loads OUT has it. Another biLM, or one that was fine-tuned, stays in. With --extra-words, of the
-words that were not in the training data only the most frequent ones keep their vectors: evaluate
-OUT before you publish it. OUT is read like any other archive.
+ARCHIVE is the model.tar.gz or the folder of a training run; nothing in it is executed. OUT is read
+like any other archive, has numbers in half precision, and leaves out the small biLM that comes with
+this project. With --extra-words, of the words that were not in the training data only the most
+frequent ones keep their vectors: evaluate OUT before you publish it.
 
 example:
     %(prog)s out/ner_elmo/model.tar.gz ner.tar.gz
@@ -30,7 +28,7 @@ class Options:
     archive: str = positional("ARCHIVE", "model.tar.gz or folder")
     output_file: str = positional("OUT", "the .tar.gz to write")
     extra_words: Optional[int] = option(
-        "how many words outside the training data keep their vectors (default: all)", metavar="N"
+        "how many words outside the training data keep their vectors (default: all)"
     )
     int8: bool = flag("store matrices as 8-bit integers; for task models only")
     force: bool = flag("replace OUT")

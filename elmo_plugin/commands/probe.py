@@ -1,16 +1,8 @@
-"""
-Measure what the layers of a frozen biLM encode, compared with static word vectors and a random
-biLM.
-
-example:
-    %(prog)s pos --tag xpos
-    %(prog)s wsd --json senses.json
-`%(prog)s pos --help` and `%(prog)s wsd --help` describe them.
-"""
+"""What the two probes have in common: which vectors are probed, and where results are written."""
 
 import shlex
 import sys
-from contextlib import ExitStack
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -27,30 +19,22 @@ from elmo_plugin.analysis.representations import (
     random_bilm,
 )
 from elmo_plugin.bilm import Bilm, fingerprint
-from elmo_plugin.commands.arguments import option, refuse
-from elmo_plugin.commands.bilm_arguments import BilmArguments, explained_limits
+from elmo_plugin.commands.arguments import option
+from elmo_plugin.commands.bilm_arguments import BilmArguments
 from elmo_plugin.environment import setting
 from elmo_plugin.modules.cove_files import read_cove_encoder
 from elmo_plugin.util.atomic_write import check_output, write_json_rows
-from elmo_plugin.util.bootstrap import Difference
 from elmo_plugin.util.errors import ConfigurationError
 
-SUBCOMMANDS = {
-    "pos": "parts of speech, by a linear classifier on each layer",
-    "wsd": "word senses, by the nearest mean vector of a sense",
-}
-# Below, what they have in common.
-STOPPED = "stopped. With --cache, the same command continues where it was."
-
 # What can be probed, in the order of the table, and the option that names its file.
-_REPRESENTATIONS = {"static": "glove", "cove": "cove", "random": None, "bilm": None}
+_FILES = {"static": "glove", "cove": "cove", "random": None, "bilm": None}
+STOPPED = "stopped. With --cache, the same command continues where it was."
 
 
 @dataclass(kw_only=True)
-class ProbeArguments:
+class ProbeArguments(BilmArguments):
     """What is probed, and where results are written."""
 
-    bilm: BilmArguments
     glove: Optional[str] = option(
         "static word vectors, path or URL; empty: none (default: ELMO_GLOVE)", metavar="FILE"
     )
@@ -60,7 +44,7 @@ class ProbeArguments:
     representations: Optional[List[str]] = option(
         "what to probe: static word vectors, CoVe if --cove names it, a random biLM of "
         "the same shape, the biLM (default: all)",
-        choices=tuple(_REPRESENTATIONS),
+        choices=tuple(_FILES),
     )
     seed: int = option("of the random biLM's weights (default: 0)", 0)
     cache: Optional[Path] = option(
@@ -76,16 +60,11 @@ class ProbeArguments:
     def chosen(self, bilm: Bilm, find_words: Callable[[], Set[str]]) -> Iterator[Representation]:
         """The chosen representations, in turn. `find_words` returns all words of the corpus."""
         chosen = self.representations or [
-            name for name, file in _REPRESENTATIONS.items() if file is None or getattr(self, file)
+            name for name, file in _FILES.items() if file is None or getattr(self, file)
         ]
-        refuse(
-            {
-                f"--representations {name} needs --{file} with a file.": (
-                    name in chosen and not getattr(self, file)
-                )
-                for name, file in (("static", "glove"), ("cove", "cove"), ("cove", "glove"))
-            }
-        )
+        for name, file in (("static", "glove"), ("cove", "cove"), ("cove", "glove")):
+            if name in chosen and not getattr(self, file):
+                raise ConfigurationError(f"--representations {name} needs --{file} with a file.")
         if "static" in chosen or "cove" in chosen:
             # Read before the static vectors are computed, which takes long.
             encoder = read_cove_encoder(str(self.cove)) if "cove" in chosen else None
@@ -96,7 +75,7 @@ class ProbeArguments:
                 yield CoveLayers(encoder, static)
         if "random" in chosen:
             random = random_bilm(bilm.options, self.seed)
-            if self.bilm.bfloat16:
+            if self.bfloat16:
                 random.to(torch.bfloat16)
             yield BilmLayers(random.to(bilm.boundary_ids.device), RANDOM_BILM)
         if "bilm" in chosen:
@@ -110,37 +89,25 @@ def run_probe(
     probe: Callable[[Any, Dict[str, str], Bilm, Path], Tuple[Dict[str, Any], str]],
 ) -> str:
     """
-    Runs a probe, writes `--json` and returns the table. `args` has a field `probe: ProbeArguments`.
-    For `folder` and `patterns` see `_corpus_files`. `probe` gets `args`, the corpus files, the biLM
-    and a folder for vectors, and returns results and table.
+    Runs a probe, writes `--json` and returns the table. For `folder` and `patterns` see
+    `_corpus_files`. `probe` gets `args`, the corpus files, the biLM and a folder for vectors, and
+    returns results and table.
     """
-    options: ProbeArguments = args.probe
-    if options.json is not None:
-        check_output(options.json, force=True)
-    bilm = options.bilm.load()
+    if args.json is not None:
+        check_output(args.json, force=True)
+    bilm = args.load_bilm()
     files = _corpus_files(args, folder, patterns)
-    with ExitStack() as stack:
-        vectors = options.cache or Path(stack.enter_context(TemporaryDirectory()))
-        kept = "The vectors done are kept" if options.cache else "Nothing is kept without --cache"
-        stack.enter_context(explained_limits(vectors, kept))
-        results, table = probe(args, files, bilm, vectors)
-    if options.json is not None:
-        named = {
-            "options_file": options.bilm.options_file,
-            "weight_file": options.bilm.weight_file,
-            "glove": options.glove,
-            "cove": options.cove,
-        }
-        probed = {
-            # `allennlp elmo-probe` as `elmo probe`.
-            "command": shlex.join(["elmo", *sys.argv[1:]]).replace("elmo elmo-", "elmo "),
-            # Without the folders of this machine, if the files are below the working directory.
-            **{n: str(path or "").removeprefix(f"{Path.cwd()}/") for n, path in named.items()},
-            "bilm_fingerprint": fingerprint(bilm),
-            "seed": options.seed,
-            "files": files,
-        }
-        write_json_rows(options.json, {**probed, **results}, "representation")
+    with nullcontext(args.cache) if args.cache else TemporaryDirectory() as vectors:
+        results, table = probe(args, files, bilm, Path(vectors))
+    if args.json is not None:
+        # `allennlp elmo-probe` as `elmo probe`.
+        command = shlex.join(["elmo", *sys.argv[1:]]).replace("elmo elmo-", "elmo ")
+        probed: Dict[str, Any] = {"command": command}
+        for name in ("options_file", "weight_file", "glove", "cove"):
+            # Without the folders of this machine, if the file is below the working directory.
+            probed[name] = str(getattr(args, name) or "").removeprefix(f"{Path.cwd()}/")
+        probed |= {"bilm_fingerprint": fingerprint(bilm), "seed": args.seed, "files": files}
+        write_json_rows(args.json, {**probed, **results}, "representation")
     return table
 
 
@@ -172,8 +139,3 @@ def _found(folder: str, pattern: str, option: str) -> str:
             f"--{option}, or set ELMO_DATA."
         )
     return found[0]
-
-
-def in_percent(difference: Optional[Difference], num_decimals: int) -> str:
-    """A difference from the row above with its interval; empty for the first layer."""
-    return "" if difference is None else difference.in_percent(num_decimals)

@@ -5,16 +5,8 @@ ELMo paper, and print its accuracy on dev and test.
 The corpus is CoNLL-U (--tag chooses the column), or plain columns (--columns): three files, by
 default those in ELMO_DATA/pos whose names end in train.conllu, dev.conllu and test.conllu.
 
-Rows of the table: the most frequent tag of each word; static word vectors; each layer of a random
-biLM of the same shape; each layer of the biLM; the scalar mix of its layers, whose weights are
-learned with the classifier. The classifier is a softmax regression on vectors that are standardised
-to mean 0 and variance 1, with a small L2 penalty, fitted by L-BFGS until a step lowers the loss by
-less than 1e-6. Intervals are at 95 %, by a bootstrap over sentences; *from the row above* is the
-difference on test from the previous layer, by a paired bootstrap. Unseen words are those that are
-not in the training set. --cove adds the layers of CoVe.
-
-Vectors are on the disk in half precision (with --cache they are kept there), 2 x layers x width
-bytes per word and representation. RAM grows with the words of the corpus, about 170 bytes for each.
+Vectors are standardised to mean 0 and variance 1. They take 2 x layers x width bytes per word and
+representation on the disk. docs/analysis.md explains the rows and columns of the table.
 
 example:
     %(prog)s --tag xpos --cache vectors --json tags.json
@@ -29,7 +21,7 @@ from elmo_plugin.analysis.representations import BILM
 from elmo_plugin.analysis.tag_probe import SPLITS, Accuracy, TagProbe, TagScore
 from elmo_plugin.bilm import Bilm
 from elmo_plugin.commands.arguments import PositiveInt, option
-from elmo_plugin.commands.probe import STOPPED, ProbeArguments, in_percent, run_probe  # noqa: F401
+from elmo_plugin.commands.probe import STOPPED, ProbeArguments, run_probe  # noqa: F401
 from elmo_plugin.commands.tables import markdown_table
 from elmo_plugin.corpora.tagged_words import CONLLU_TAGS, read_conllu, read_tag_columns
 from elmo_plugin.util.errors import ConfigurationError
@@ -37,11 +29,11 @@ from elmo_plugin.util.progress import progress
 
 
 @dataclass(kw_only=True)
-class Options:
+class Options(ProbeArguments):
     train: Optional[str] = option("sentences of the train part", metavar="FILE")
     dev: Optional[str] = option("sentences of the dev part", metavar="FILE")
     test: Optional[str] = option("sentences of the test part", metavar="FILE")
-    tag: str = option("column of CoNLL-U (default: upos)", "upos", choices=CONLLU_TAGS)
+    tag: str = option("column of CoNLL-U", "upos", choices=CONLLU_TAGS)
     columns: Optional[List[int]] = option(
         "read plain columns, an empty line between sentences: the numbers of these two, from "
         "1, or from the right from -1",
@@ -50,13 +42,12 @@ class Options:
     )
     l2: float = option(
         "L2 penalty: half the squared norm of the classifier's weights, times this, is added "
-        "to the mean loss of a word (default: 1e-4)",
+        "to the mean loss of a word",
         1e-4,
     )
     max_iterations: PositiveInt = option(
-        "iterations of L-BFGS; a row that has not converged by then is marked (default: 1000)", 1000
+        "iterations of L-BFGS; a row that has not converged by then is marked", 1000
     )
-    probe: ProbeArguments
 
 
 def run(args: Options) -> str:
@@ -85,7 +76,7 @@ def _probe(
     probe = TagProbe(splits, folder, args.l2, args.max_iterations)
     total = sum(map(len, splits.values()))
     scores = [probe.most_frequent_tag()]
-    for representation in args.probe.chosen(bilm, words):
+    for representation in args.chosen(bilm, words):
         with progress(f"sentences, {representation.name}", total) as advance:
             features = probe.features(representation, advance)
         with_mix = representation.name == BILM
@@ -104,19 +95,18 @@ def _probe(
 
 
 def _cells(score: TagScore) -> Dict[str, str]:
-    low, high = score.test.overall.interval()
-    iterations = "" if score.classifier is None else str(score.classifier.num_iterations)
-    if score.classifier is not None and not score.classifier.converged:
-        iterations += ", not converged"
+    test, fitted, change = score.test, score.classifier, score.from_previous
+    unfinished = ", not converged" if fitted and not fitted.converged else ""
+    low, high = map(_percent, test.overall.interval())
     return {
         "representation": score.representation,
         "layer": score.layer,
         "dev": _percent(score.dev.overall.value),
-        "test": _percent(score.test.overall.value),
-        "test, 95 %": f"{_percent(low)} to {_percent(high)}",
-        "from the row above, 95 %": in_percent(score.from_previous, 2),
-        "test, unseen words": _percent(score.test.unseen),
-        "iterations": iterations,
+        "test": _percent(test.overall.value),
+        "test, 95 %": f"{low} to {high}",
+        "from the row above, 95 %": change.in_percent(2) if change else "",
+        "test, unseen words": _percent(test.unseen),
+        "iterations": f"{fitted.num_iterations}{unfinished}" if fitted else "",
     }
 
 

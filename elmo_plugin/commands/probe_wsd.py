@@ -4,23 +4,13 @@ paper, and print the F1 of each test set and part of speech.
 
 In each layer, a sense has the mean vector of its words in the training set. A word of the test
 set gets the sense of its lemma and part of speech whose mean is nearest by cosine; if the training
-set lacks the lemma, it gets the first sense of WordNet. Multi-word units are split at `_`, and
-their vectors averaged. F1 is that of the evaluation framework of Raganato et al. (2017): an answer
-is right if it is one of the gold senses. The interval of the F1 of all words is at 95 %, by a
-bootstrap over sentences. *From the row above* is the difference of this F1 from the previous layer,
-with the interval of a paired bootstrap.
+set lacks the lemma, it gets the first sense of WordNet. Vectors take 2 x layers x width bytes per
+annotated word and representation on the disk. docs/analysis.md explains the table.
 
-Files are JSON lines, {"id", "tokens", "lemmas", "pos", "senses"}, or NAME.data.xml of that
-framework, with NAME.gold.key.txt beside it. First senses are lemma<TAB>POS<TAB>sense key lines. By
-default they are train.jsonl, test.jsonl and first_sense.tsv in ELMO_DATA/wsd.
-
-Rows of the table: the first sense; the most frequent sense of the training set; static word
-vectors; each layer of a random biLM of the same shape; each layer of the biLM. --cove adds the
-layers of CoVe.
-
-Vectors of annotated words are kept on the disk in half precision, 2 x layers x width bytes per word
-and representation. RAM grows with the test set, with the annotated words of its lemmas (16 bytes
-each) and, for static vectors, with the distinct words of the text.
+Files are JSON lines, {"id", "tokens", "lemmas", "pos", "senses"}, or NAME.data.xml of the
+framework of Raganato et al. (2017), with NAME.gold.key.txt beside it. First senses are
+lemma<TAB>POS<TAB>sense key lines. By default they are train.jsonl, test.jsonl and first_sense.tsv
+in ELMO_DATA/wsd.
 
 example:
     %(prog)s --cache vectors --json senses.json
@@ -29,15 +19,15 @@ example:
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Dict, List, NamedTuple, Optional, Set, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Set, Tuple
 
 from elmo_plugin.analysis.word_senses import ALL, Answers, SenseProbe, SenseScore, words_of
 from elmo_plugin.bilm import Bilm
 from elmo_plugin.commands.arguments import option
-from elmo_plugin.commands.probe import STOPPED, ProbeArguments, in_percent, run_probe  # noqa: F401
+from elmo_plugin.commands.probe import STOPPED, ProbeArguments, run_probe  # noqa: F401
 from elmo_plugin.commands.tables import markdown_table
 from elmo_plugin.corpora.word_senses import SenseCorpus, read_first_senses
-from elmo_plugin.util.bootstrap import BootstrappedScore, Difference
+from elmo_plugin.util.bootstrap import BootstrappedScore
 from elmo_plugin.util.progress import progress
 
 # For each option, the name of its default file in `ELMO_DATA`.
@@ -47,19 +37,10 @@ _PARTS_OF_SPEECH = ("NOUN", "VERB", "ADJ", "ADV")
 
 
 @dataclass(kw_only=True)
-class Options:
+class Options(ProbeArguments):
     train: Optional[str] = option("sentences with senses to learn from", metavar="FILE")
     test: Optional[str] = option("sentences with senses to predict", metavar="FILE")
     first_senses: Optional[str] = option("the first sense of each lemma", metavar="FILE")
-    probe: ProbeArguments
-
-
-class _Row(NamedTuple):
-    representation: str
-    layer: str
-    scores: Dict[str, SenseScore]
-    f1: BootstrappedScore  # of all words
-    from_previous: Optional[Difference]  # of this F1, from the previous layer
 
 
 def run(args: Options) -> str:
@@ -76,64 +57,65 @@ def _probe(
     def words() -> Set[str]:
         return {w for corpus in (train, test) for s in corpus for w in words_of(s.tokens)[0]}
 
-    rows: List[_Row] = []
+    def answered() -> Iterator[Tuple[str, str, Answers]]:
+        yield "first sense", "", probe.first_senses()
+        yield "most frequent sense", "", probe.most_frequent_senses()
+        for representation in args.chosen(bilm, words):
+            with progress(f"sentences, {representation.name}", probe.num_texts) as advance:
+                for layer, answers in probe.nearest_senses(representation, advance):
+                    yield representation.name, layer, answers
 
-    def add(name: str, layer: str, answers: Answers) -> None:
-        f1 = probe.f1(answers)
-        follows = bool(rows) and rows[-1].representation == name
-        difference = f1.minus(rows[-1].f1) if follows else None
-        rows.append(_Row(name, layer, probe.scores(answers), f1, difference))
-
-    add("first sense", "", probe.first_senses())
-    add("most frequent sense", "", probe.most_frequent_senses())
-    for representation in args.probe.chosen(bilm, words):
-        with progress(f"sentences, {representation.name}", probe.num_texts) as advance:
-            for layer, answers in probe.nearest_senses(representation, advance):
-                add(representation.name, layer, answers)
+    scores, table = _compared(probe, answered())
     known = sum(instance.lemma in probe.counts for _, instance in probe.instances)
     results = {
         "num_words": len(probe.instances),
         "num_words_with_lemma_in_training": known,
         "num_senses_in_training": sum(map(len, probe.counts.values())),
-        "scores": [_as_dict(row) for row in rows],
+        "scores": scores,
     }
-    return results, _table(probe, rows)
+    return results, table
 
 
-def _table(probe: SenseProbe, rows: List[_Row]) -> str:
-    """One column per test set and part of speech, and one for all words."""
+def _compared(
+    probe: SenseProbe, answered: Iterable[Tuple[str, str, Answers]]
+) -> Tuple[List[Dict[str, Any]], str]:
+    """
+    The scores of each layer for --json, and the table: one column per test set and part of speech,
+    and one for all words.
+    """
     corpora = [corpus for corpus, _ in probe.instances]
     found = dict.fromkeys(instance.lemma[1] for _, instance in probe.instances)
     known = [pos for pos in _PARTS_OF_SPEECH if pos in found]
     # A test set may have the name `all`, too.
     groups = list(dict.fromkeys([*corpora, *known, *found, ALL]))
-    counts = [str(rows[0].scores[group].num_words) for group in groups]
-    cells = [["annotated words", "", *counts, "", ""]]
-    for row in rows:
-        low, high = row.f1.interval()
-        cells.append(
-            [
-                row.representation,
-                row.layer,
-                *(f"{100 * row.scores[group].f1:.1f}" for group in groups),
-                f"{100 * low:.1f} to {100 * high:.1f}",
-                in_percent(row.from_previous, 1),
-            ]
+    rows: List[Dict[str, Any]] = []
+    cells: List[List[str]] = []
+    # The F1 of all words with the previous layer of each representation.
+    previous: Dict[str, BootstrappedScore] = {}
+    for name, layer, answers in answered:
+        scores, f1 = probe.scores(answers), probe.f1(answers)
+        change = f1.minus(previous[name]) if name in previous else None
+        previous[name] = f1
+        rows.append(
+            {
+                "representation": name,
+                "layer": layer,
+                "interval": f1.interval(),
+                "samples": f1.rounded_samples(),
+                "from_previous": change and change._asdict(),
+                "scores": {group: _as_dict(score) for group, score in scores.items()},
+            }
         )
+        shown = [f"{100 * scores[group].f1:.1f}" for group in groups]
+        low, high = (f"{100 * bound:.1f}" for bound in f1.interval())
+        cells.append(
+            [name, layer, *shown, f"{low} to {high}", change.in_percent(1) if change else ""]
+        )
+    counts = ["annotated words", "", *(str(scores[group].num_words) for group in groups), "", ""]
     head = ["representation", "layer", *groups, f"{ALL}, 95 %", "from the row above, 95 %"]
-    return markdown_table(head, cells, num_left=2)
+    return rows, markdown_table(head, [counts, *cells], num_left=2)
 
 
-def _as_dict(row: _Row) -> Dict[str, Any]:
-    def with_shares(score: SenseScore) -> Dict[str, Any]:
-        shares = {name: getattr(score, name) for name in ("f1", "precision", "recall")}
-        return {**shares, **asdict(score)}
-
-    return {
-        "representation": row.representation,
-        "layer": row.layer,
-        "interval": row.f1.interval(),
-        "samples": row.f1.rounded_samples(),
-        "from_previous": row.from_previous and row.from_previous._asdict(),
-        "scores": {group: with_shares(score) for group, score in row.scores.items()},
-    }
+def _as_dict(score: SenseScore) -> Dict[str, Any]:
+    shares = {name: getattr(score, name) for name in ("f1", "precision", "recall")}
+    return {**shares, **asdict(score)}

@@ -1,51 +1,37 @@
 """
-Write one page of HTML about results. It shows, for each study, probe, table of layer weights,
-trained model and learning curve, the plots and the numbers behind them beside those of the paper;
-for studies and probes, also the command that made them.
+Write one page of HTML about results, OUT/report.html, with plots and numbers beside the paper's. It
+contains its pictures and needs no network.
 
 OUT is searched for JSON files: results.json of `allennlp elmo-study`, what `elmo probe pos`, `elmo
 probe wsd` and `elmo layer-weights` write with --json, and those of scripts/learning_curve.py; and
-for model.tar.gz of training runs that are not of a study. Other files are ignored. The page,
-OUT/report.html, contains its pictures and needs no network.
+for model.tar.gz of training runs that are not of a study. Other files are ignored.
 
 example:
     %(prog)s out
-    %(prog)s experiments/results --output report.html --title "My biLM" --pictures pictures
+    %(prog)s experiments/results --title "My biLM" --pictures pictures
 """
 
 import re
 from dataclasses import dataclass
-from itertools import count
 from pathlib import Path
 from typing import Iterator, List, Optional, Set
 
 from elmo_plugin.analysis.report import Section, models_section, page, read_section
-from elmo_plugin.commands.arguments import option, positional, refuse
+from elmo_plugin.commands.arguments import option, positional
 from elmo_plugin.util.atomic_write import atomic_write, check_output
 from elmo_plugin.util.errors import ConfigurationError
-
-# For the name of a picture; file systems allow 255 bytes.
-_MAX_NAME_LENGTH = 80
 
 
 @dataclass(kw_only=True)
 class Options:
     out: Path = positional("OUT", "folder with results")
-    output: Optional[Path] = option("the page (default: OUT/report.html)", metavar="FILE")
-    title: str = option("title of the page (default: ELMo: results)", "ELMo: results")
+    title: str = option("title of the page", "ELMo: results")
     pictures: Optional[Path] = option("write each picture there, as SVG, too", metavar="FOLDER")
 
 
 def run(args: Options) -> str:
     folder = args.out
-    is_file = bool(args.pictures and args.pictures.exists() and not args.pictures.is_dir())
-    refuse(
-        {
-            f"{folder} is not a folder; expected one with results.": not folder.is_dir(),
-            f"--pictures {args.pictures}: expected a folder, found a file.": is_file,
-        }
-    )
-    output = check_output(args.output or folder / "report.html", force=True)
+    output = check_output(folder / "report.html", force=True)
     sections = [section for path in _files(folder, "*.json") if (section := read_section(path))]
     sections.sort(key=lambda section: section.title)
     if archives := list(_files(folder, "model.tar.gz")):
@@ -55,10 +41,10 @@ def run(args: Options) -> str:
             f"{folder}: expected results (of elmo-study, a training run, or elmo probe and elmo "
             "layer-weights with --json), found none."
         )
-    with atomic_write(output) as unfinished:
-        unfinished.write_text(page(args.title, sections), encoding="utf-8")
     if args.pictures:
         _write_pictures(sections, args.pictures)
+    with atomic_write(output) as unfinished:
+        unfinished.write_text(page(args.title, sections), encoding="utf-8")
     return f"{output}: {len(sections)} section{'' if len(sections) == 1 else 's'}."
 
 
@@ -68,10 +54,10 @@ def _write_pictures(sections: List[Section], folder: Path) -> None:
     for section in sections:
         for figure in section.figures:
             caption = f"{_short_name(section)}-{figure.caption.lower()}"
-            title = re.sub(r"\W+", "-", caption).strip("-")[:_MAX_NAME_LENGTH]
+            name = re.sub(r"\W+", "-", caption).strip("-")
             # Two folders may have studies of the same name.
-            names = (title if number == 1 else f"{title}-{number}" for number in count(1))
-            name = next(name for name in names if name not in written)
+            while name in written:
+                name += "-2"
             written.add(name)
             with atomic_write(folder / f"{name}.svg") as unfinished:
                 unfinished.write_bytes(figure.svg)

@@ -1,3 +1,18 @@
+"""
+Serve trained models over HTTP, with a web page that shows their predictions.
+
+ARCHIVE is the model.tar.gz or the folder of a training run, at most one per task; by default those
+that come with the project. Nothing in it is executed.
+
+POST /predict/TASK takes a line of JSON as `allennlp predict` reads it, and answers with the line
+that it writes. / is the page; docs/serve.md lists the other requests. The models stay in RAM and
+use all cores but one, or OMP_NUM_THREADS. There is neither encryption nor authentication.
+
+example:
+    %(prog)s out/ner_elmo/model.tar.gz out/srl_elmo/model.tar.gz --neighbours out/index
+    curl http://127.0.0.1:8000/predict/ner -d '{"sentence": "Ada lives in London."}'
+"""
+
 import os
 from dataclasses import dataclass
 from functools import partial
@@ -19,31 +34,12 @@ from elmo_plugin.serve.word_analyzer import WordAnalyzer
 from elmo_plugin.util.errors import optional_package
 from elmo_plugin.util.files import shipped_archives
 
-__doc__ = """
-Serve trained models over HTTP, with a web page that shows their predictions.
-
-ARCHIVE is the model.tar.gz or the folder of a training run, at most one per task; by default those
-that come with the project. Nothing in it is executed.
-
-POST /predict/TASK takes a line of JSON as `allennlp predict` reads it, and answers with the line
-that it writes. POST /word returns the surprisal of a word in its sentence, and its nearest
-contexts. /health, /metrics and /openapi.json are for programs, / is the page.
-
-Requests of a task that arrive while others are answered are answered in one batch. The models use
-all cores but one, or OMP_NUM_THREADS. They stay in RAM; there is neither encryption nor
-authentication.
-
-example:
-    %(prog)s out/ner_elmo/model.tar.gz out/srl_elmo/model.tar.gz --neighbours out/index
-    curl http://127.0.0.1:8000/predict/ner -d '{"sentence": "Ada lives in London."}'
-"""
-
 
 @dataclass(kw_only=True)
-class Options:
+class Options(BilmArguments):
     archive: List[str] = positional("ARCHIVE", "model.tar.gz or folder", nargs="*")
     host: str = option(
-        "address to listen on; 0.0.0.0: reachable from other machines (default: 127.0.0.1)",
+        "address to listen on; 0.0.0.0: reachable from other machines",
         "127.0.0.1",
     )
     allowed_host: Optional[List[str]] = option(
@@ -54,28 +50,18 @@ class Options:
         metavar="NAME",
     )
     port: int = option(
-        "0 for a free one (default: 8000)",
+        "0 for a free one",
         8000,
         type=partial(whole_number, allowed=range(2**16), expected="from 0 to 65535"),
     )
-    batch_size: PositiveInt = option(
-        "maximum number of requests in a batch (default: 16)", 16, metavar="N"
-    )
+    batch_size: PositiveInt = option("maximum number of requests in a batch", 16)
     max_queue_size: PositiveInt = option(
-        "maximum number of waiting requests; further ones are answered with status 503 "
-        "(default: 256)",
-        256,
-        metavar="N",
+        "maximum number of waiting requests; further ones are answered with status 503", 256
     )
-    max_words: PositiveInt = option(
-        f"maximum number of words in a request (default: {Limits.max_words})",
-        Limits.max_words,
-        metavar="N",
-    )
+    max_words: PositiveInt = option("maximum number of words in a request", Limits.max_words)
     neighbours: Optional[Path] = option(
         "an index that `elmo neighbours build` wrote with this biLM, for /word", metavar="FOLDER"
     )
-    bilm: BilmArguments
 
 
 def run(args: Options) -> str:
@@ -84,27 +70,24 @@ def run(args: Options) -> str:
         optional_package(package, "A server", "'elmo-plugin[serve]'")
     listen(args.host, args.port).close()
     limits = Limits(max_words=args.max_words)
-    bilm = args.bilm.load()
+    bilm = args.load_bilm()
     index = None if args.neighbours is None else ContextIndex(args.neighbours)
-    softmax = find_softmax(str(args.bilm.weight_file), bilm.options)
+    softmax = find_softmax(str(args.weight_file), bilm.options)
     words = WordAnalyzer(bilm, softmax, index, limits)
-    overrides = {"model.dtype": "bfloat16"} if args.bilm.bfloat16 else {}
-    device = args.bilm.cuda_device
+    overrides = {"model.dtype": "bfloat16"} if args.bfloat16 else {}
+    device = args.cuda_device
     load = partial(elmo_plugin.load_predictor, cuda_device=device, overrides=overrides)
     tasks = load_tasks(args.archive or shipped_archives().values(), load, limits)
     app = make_app(tasks, words, limits, args.batch_size, args.max_queue_size)
     host = f"[{args.host}]" if ":" in args.host else args.host
     app.add_middleware(AllowedHosts, hosts=[host, *(args.allowed_host or [])])
     app.version = elmo_plugin.__version__
-
-    def tell(url: str) -> None:
-        say(f"{url} answers {', '.join(tasks)}. Ctrl+C stops it.")
-
     # Leaves a core to HTTP: if one thread of PyTorch shared a core with it, all would wait.
     if "OMP_NUM_THREADS" not in os.environ:
         torch.set_num_threads(max(1, torch.get_num_threads() - 1))
     for name, task in tasks.items():
         say(f"{name}: warming up")
         task.warm_up(args.batch_size)
-    serve(app, args.host, args.port, tell)
+    names = ", ".join(tasks)
+    serve(app, args.host, args.port, lambda url: say(f"{url} answers {names}. Ctrl+C stops it."))
     return ""

@@ -2,15 +2,11 @@
 Train and evaluate the experiments of a study, each with several seeds, and write the tables and
 plots that compare them.
 
-STUDY is a jsonnet file, such as those in experiments/studies. All its experiments are built before
-the first one is trained. Each run is a process of its own, `allennlp train` and `allennlp
-evaluate`, with its log and its folder in OUT/runs. A run that has a score in OUT/results.json is
-not trained again, a run that was stopped is continued, and a run that fails is reported and does
-not stop the others. Seeds and rows can be added later; the same command then trains only those.
-
-OUT receives results.json, tables.md, tables.tex, scores.svg and scores.png. The interval of a
-difference is at 95 %, by a paired bootstrap over the evaluated instances and, for several seeds,
-Student's t distribution.
+STUDY is a jsonnet file, such as those in experiments/studies; docs/studies.md describes it. OUT
+receives results.json, tables.md, tables.tex, scores.svg and scores.png. A run that has a score in
+OUT/results.json is not trained again, a run that was stopped is continued, and a run that fails is
+reported and does not stop the others. Seeds and rows can be added later; the same command then
+trains only those.
 
 example:
     %(prog)s experiments/studies/table1.jsonnet -s out/table1
@@ -23,7 +19,7 @@ import shlex
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Iterator, List, Optional, Tuple
+from typing import Dict, Iterator, List, Optional, Tuple
 
 from elmo_plugin.analysis.studies.checks import check_experiments
 from elmo_plugin.analysis.studies.plots import draw_scores
@@ -33,14 +29,12 @@ from elmo_plugin.analysis.studies.tables import Table, score_tables, summary_tab
 from elmo_plugin.analysis.studies.train_all import Outcome, train_all, train_all_with_ray
 from elmo_plugin.analysis.studies.train_run import folder_of
 from elmo_plugin.commands.arguments import (
+    AT_MOST_ONE,
     PositiveInt,
-    cpus_option,
+    RayArguments,
     flag,
     option,
     positional,
-    ray_mistakes,
-    ray_option,
-    refuse,
 )
 from elmo_plugin.commands.command import say
 from elmo_plugin.commands.tables import around_tables, latex_table, markdown_table, replace_tables
@@ -53,7 +47,7 @@ STOPPED = "stopped. Run the same command again to continue."
 
 
 @dataclass(kw_only=True)
-class Options:
+class Options(RayArguments):
     study: str = positional("STUDY", "jsonnet file of the study")
     serialization_dir: Path = option(
         "folder for results, logs and trained models", short="-s", metavar="OUT", required=True
@@ -63,9 +57,7 @@ class Options:
         "column, share of the data if it is not all, and seed: 'NER, ELMo, 10 %%, seed 3'",
         metavar="TEXT",
     )
-    num_workers: Optional[PositiveInt] = option(
-        "train N runs in parallel (default: 1)", metavar="N"
-    )
+    num_workers: PositiveInt = option("train N runs in parallel", 1, AT_MOST_ONE)
     discard: bool = flag("delete the folder of a run once it has a score")
     reuse: Optional[List[Path]] = option(
         "results.json of other studies; runs with the same settings and data are not trained again",
@@ -78,33 +70,24 @@ class Options:
         "<!-- /summary -->, a table of each row's baseline and best model",
         metavar="FILE",
     )
-    ray: Optional[str] = ray_option("train each run as a task")
-    cpus: Optional[float] = cpus_option()
-    gpus: Optional[float] = option("GPUs reserved for each task (default: 0)", group="Ray")
+    gpus: float = option("GPUs reserved for each Ray task (default: 0)", 0.0)
 
 
 def run(args: Options) -> str:
     out = args.serialization_dir
-    refuse(
-        {
-            **ray_mistakes(args),
-            f"--update {args.update}: no such file.": (
-                args.update is not None and not args.update.is_file()
-            ),
-            f"-s {out}: expected a path without commas: `allennlp evaluate` would split it "
-            "there.": "," in str(out),
-            **{
-                f"--reuse {path}: expected a results.json, found none.": not path.is_file()
-                for path in args.reuse or ()
-            },
-        }
-    )
-    if args.update is not None:
-        _tables_in(args.update, Path(args.study).stem)
+    if "," in str(out):
+        raise ConfigurationError(
+            f"-s {out}: expected a path without commas: `allennlp evaluate` would split it there."
+        )
+    for path in args.reuse or ():
+        if not path.is_file():
+            raise ConfigurationError(f"--reuse {path}: expected a results.json, found none.")
+    # Before anything is trained, for its errors.
+    places = _places(args)
     is_kept = args.show and (out / "results.json").exists()
     if is_kept and not args.reuse:
         # Writes no results, so a study can be shown while it runs.
-        return _write_tables(args, Results(out / "results.json"))
+        return _write_tables(args, Results(out / "results.json"), places)
     # Kept results can be shown without the corpora.
     study = None if is_kept else read_study(args.study)
     lock = lock_folder(out)
@@ -113,12 +96,15 @@ def run(args: Options) -> str:
         runs = [] if args.show or study is None else _checked_runs(args, study, results)
         # A study that cannot be trained changes nothing.
         results.save()
-        failed = "" if study is None else _train(args, study, runs, results)
-        report = _write_tables(args, results)
+        failed = [] if study is None else _train(args, study, runs, results)
+        report = _write_tables(args, results, places)
     finally:
         lock.release()
     if failed:
-        raise ConfigurationError(failed)
+        raise ConfigurationError(
+            f"{len(failed)} of the runs failed or lack the metric of the study "
+            f"({'; '.join(failed)}). Their logs are in {out}/runs; the same command continues them."
+        )
     return report
 
 
@@ -162,46 +148,40 @@ def _checked_runs(args: Options, study: Study, results: Results) -> List[Run]:
     return runs
 
 
-def _train(args: Options, study: Study, runs: List[Run], results: Results) -> str:
-    """Trains and evaluates runs. Returns sentences about those that failed or lack the metric."""
+def _train(args: Options, study: Study, runs: List[Run], results: Results) -> List[str]:
+    """Trains and evaluates runs. Returns the names of those that failed or lack the metric."""
     out = args.serialization_dir
-    failed, unmeasured = [], []
+    unfinished = []
     for number, (run, outcome) in enumerate(_outcomes(args, runs), start=1):
         place = f"{number} of {len(runs)}: {run.name}"
         if isinstance(outcome, Exception):
-            failed.append(run.name)
+            unfinished.append(run.name)
             say(f"{place}: {outcome}")
             continue
         results.add(outcome)
         results.save()
         if unknown := results.unknown_metrics(run.digest):
-            unmeasured.append(run.name)
+            unfinished.append(run.name)
             say(f"{place}: {unknown} The model is kept.")
             continue
         say(f"{place}: finished, {outcome['minutes']:.1f} minutes")
         if args.discard:
             shutil.rmtree(folder_of(run, out))
-    sentences = {
-        f"{len(failed)} of the runs failed ({'; '.join(failed)}). Their logs are in "
-        f"{out}/runs; the same command continues them.": failed,
-        f"{len(unmeasured)} of the runs lack the metric of the study "
-        f"({'; '.join(unmeasured)}). Correct it in {args.study}.": unmeasured,
-    }
-    return " ".join(sentence for sentence, names in sentences.items() if names)
+    return unfinished
 
 
 def _outcomes(args: Options, runs: List[Run]) -> Iterator[Tuple[Run, Outcome]]:
     out = args.serialization_dir
     if args.ray is not None:
-        return train_all_with_ray(runs, out, args.ray or None, args.cpus or 1, args.gpus or 0)
+        return train_all_with_ray(runs, out, args.ray or None, args.cpus, args.gpus)
 
     def tell(run: Run) -> None:
         say(f"{run.name}: {folder_of(run, out)}")
 
-    return train_all(runs, out, args.num_workers or 1, tell)
+    return train_all(runs, out, args.num_workers, tell)
 
 
-def _write_tables(args: Options, results: Results) -> str:
+def _write_tables(args: Options, results: Results, places: Dict[str, str]) -> str:
     out, tables = args.serialization_dir, score_tables(results)
     markdown = "\n\n".join(map(_markdown, tables))
     latex = "\n\n".join(latex_table(t.head, t.lines, t.num_left) for t in tables)
@@ -212,10 +192,8 @@ def _write_tables(args: Options, results: Results) -> str:
     draw_scores(results, [out / "scores.svg", out / "scores.png"])
     if args.update is not None:
         texts = {"study": markdown, "summary": _markdown(summary_table(results))}
-        name = Path(args.study).stem
-        for kind in _tables_in(args.update, name):
-            marks = (f"<!-- {kind} {name} -->", f"<!-- /{kind} -->")
-            replace_tables(args.update, *marks, texts[kind])
+        for kind, begin in places.items():
+            replace_tables(args.update, begin, f"<!-- /{kind} -->", texts[kind])
     missing = results.num_missing()
     return f"{markdown}\n\n{out}: runs without a score yet: {missing}" if missing else markdown
 
@@ -224,14 +202,15 @@ def _markdown(table: Table) -> str:
     return markdown_table(table.head, table.lines, table.num_left) if table.lines else ""
 
 
-def _tables_in(path: Path, study: str) -> List[str]:
-    """Which tables of a study a Markdown file has: scores, summary or both."""
-    text = path.read_text(encoding="utf-8")
-    kinds = [kind for kind in ("study", "summary") if f"<!-- {kind} {study} -->" in text]
-    for kind in kinds:
-        around_tables(path, f"<!-- {kind} {study} -->", f"<!-- /{kind} -->")
-    if not kinds:
-        raise ConfigurationError(
-            f"{path}: expected one line <!-- study {study} --> or <!-- summary {study} -->."
-        )
-    return kinds
+def _places(args: Options) -> Dict[str, str]:
+    """For the tables of a study in --update, scores, summary or both, the line before them."""
+    if args.update is None:
+        return {}
+    name, text = Path(args.study).stem, args.update.read_text(encoding="utf-8")
+    lines = {kind: f"<!-- {kind} {name} -->" for kind in ("study", "summary")}
+    found = {kind: begin for kind, begin in lines.items() if begin in text}
+    for kind, begin in found.items():
+        around_tables(args.update, begin, f"<!-- /{kind} -->")
+    if not found:
+        raise ConfigurationError(f"{args.update}: expected one line {' or '.join(lines.values())}.")
+    return found

@@ -30,7 +30,8 @@ class _CoreCommand(Subcommand):
         # AllenNLP's class would add each default to its help again.
         before, parser._parser_class = parser._parser_class, argparse.ArgumentParser
         try:
-            subparser = parser.add_parser(self.name, help=_SUMMARIES[self.command])
+            summary = _SUMMARIES[self.command]
+            subparser = parser.add_parser(self.name, help=summary, description=summary)
         finally:
             parser._parser_class = before
         prepare_parser(subparser, self.command)

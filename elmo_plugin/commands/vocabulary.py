@@ -2,13 +2,9 @@
 Count the words of a text and write the ones a biLM is to predict, most frequent first.
 
 TEXT is tokenised text, one sentence per line, words separated by white space; plain or gzip, a
-URL, a folder or a pattern in quotes. OUT receives one word<TAB>count per line:
-    <S>, </S>   sentence boundaries, counted once per sentence
-    <UNK>       stands for every word that is left out; its count is how often those occur
-    then the words in descending order of their counts, in alphabetical order if these are equal
-Sampled softmax draws words by their rank in this order, so a model refuses a file without it.
-
-The text is read once, line by line: RAM grows only with the number of distinct words.
+URL, a folder or a pattern in quotes. OUT receives one word<TAB>count per line: <S> and </S>, once
+per sentence; <UNK>, for every word that is left out; then the words in descending order of their
+counts. RAM grows only with the number of distinct words.
 
 example:
     %(prog)s 'corpus/train-*.txt.gz' vocabulary.txt --size 100000
@@ -35,11 +31,9 @@ class Options:
     text: List[str] = positional("TEXT", "a sentence per line")
     output_file: Path = positional("OUT", "the file to write")
     size: Optional[int] = option(
-        "at most N lines, <S>, </S> and <UNK> included (default: all words)", metavar="N"
+        "at most N lines, <S>, </S> and <UNK> included (default: all words)"
     )
-    min_count: int = option(
-        "leave out words that occur fewer than K times (default: 1)", 1, metavar="K"
-    )
+    min_count: int = option("leave out words that occur fewer than K times", 1, metavar="K")
     decoding_errors: str = decoding_errors_option()
     force: bool = flag("replace OUT")
 

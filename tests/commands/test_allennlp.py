@@ -4,7 +4,6 @@ import bz2
 import gzip
 import json
 import os
-import socket
 import subprocess
 import sys
 
@@ -68,20 +67,11 @@ def test_standard_input_is_read_from_where_it_is(tagger, tmp_path, monkeypatch):
             assert "standard input: expected at least one" in refused(tagger, "-")
 
 
-def test_a_socket_is_read_as_standard_input_and_called_so(tagger, monkeypatch):
-    ours, theirs = socket.socketpair()
-    with ours, theirs, theirs.makefile() as stdin:
-        monkeypatch.setattr(sys, "stdin", stdin)
-        ours.sendall(LINES.read_bytes() + b"\n\xff\n{\n")
-        ours.close()
-        message = refused(tagger, "-")
-    number = len(LINES.read_bytes().splitlines()) + 2
-    assert message.startswith(f"standard input:{number}: expected UTF-8 text, found the byte 0xff")
-
-
-@pytest.mark.parametrize("name", ["lines.jsonl.gz", "lines.jsonl"])
-def test_compressed_input_is_read_under_any_name(tagger, tmp_path, name):
-    (tmp_path / name).write_bytes(gzip.compress(LINES.read_bytes()))
+@pytest.mark.parametrize("name", ["lines.jsonl.gz", "lines.jsonl", "lines.jsonl.bz2"])
+def test_compressed_input_is_read(tagger, tmp_path, name):
+    """In gzip under any name; AllenNLP itself reads bzip2."""
+    module = bz2 if name.endswith(".bz2") else gzip
+    (tmp_path / name).write_bytes(module.compress(LINES.read_bytes()))
     expected = predict(tagger, LINES, tmp_path / "expected")
     assert predict(tagger, tmp_path / name, tmp_path / "out") == expected
 
@@ -95,11 +85,6 @@ GREETING = '{"sentence": "Hello ."}\n{"sentence": "naïve"}\n'
         ("latin", GREETING.encode("latin-1"), ":2: expected UTF-8 text, found the byte 0xef"),
         ("wide", GREETING.encode("utf-16"), ":1: expected UTF-8 text, found the byte order mark"),
         ("broken", b'\n{"sentence": "Hello ."}\n{"sentence"\n', ":3: expected a JSON object"),
-        (
-            "broken.bz2",
-            bz2.compress(b'{"sentence"\n'),
-            ": non-empty line 1: expected a JSON object",
-        ),
         ("empty", b"", ": expected at least one instance to predict, found none."),
         ("blank", b"\n  \n", ": expected at least one instance to predict, found none."),
     ],
@@ -131,15 +116,6 @@ def test_nothing_in_an_untrusted_archive_is_executed(tagger, tmp_path, command, 
     assert f"({key}.type in config.json) is refused: expected the registered name" in message
 
 
-def test_what_is_constructed_after_the_model_is_registered_too(tagger, tmp_path):
-    def change(config):
-        config["validation_data_loader"]["batch_sampler"] = "os.getcwd"
-
-    evil = repack(tagger, tmp_path / "evil.tar.gz", change)
-    message = refused(evil, CORPUS, "evaluate")
-    assert f"{evil} is refused: expected the registered name" in message
-
-
 def test_allennlp_uses_it_though_it_imports_plugins_late(tagger, tmp_path):
     """The command itself: tests have imported the plugin before AllenNLP builds its parser."""
     (tmp_path / "empty").touch()
@@ -148,14 +124,6 @@ def test_allennlp_uses_it_though_it_imports_plugins_late(tagger, tmp_path):
     assert done.returncode == 1
     message = "expected at least one instance to predict, found none."
     assert done.stderr.splitlines()[-1].endswith(message)
-
-
-def test_its_output_is_shown_as_allennlp_shows_it(tagger, tmp_path, capsys):
-    (tmp_path / "line").write_text('{"tokens": ["Oslo"]}')
-    run("predict", tagger, tmp_path / "line")
-    shown = capsys.readouterr().out.splitlines()
-    assert shown[0] == 'input 0:  {"tokens": ["Oslo"]}'
-    assert json.loads(shown[1].removeprefix("prediction:  "))["tokens"] == ["Oslo"]
 
 
 def metrics_of_allennlp(archive, **reader):
@@ -215,11 +183,10 @@ def test_a_corpus_with_nothing_to_evaluate_is_refused_and_leaves_no_new_files(
         assert sorted(path.name for path in tmp_path.iterdir()) == ["corpus", "older"]
 
 
-@pytest.mark.parametrize("task", ["ner", "sst"])
-def test_a_learning_rate_is_searched_for_a_task_with_our_trainer(tmp_path, monkeypatch, task):
+def test_a_learning_rate_is_searched_for_a_task_with_our_trainer(tmp_path, monkeypatch):
     plotted = []
     monkeypatch.setattr(find_learning_rate, "_save_plot", lambda *values: plotted.append(values))
-    experiment = FIXTURES / f"experiments/{task}.jsonnet"
+    experiment = FIXTURES / "experiments/ner.jsonnet"
     run("find-lr", experiment, "-s", tmp_path / "run", "--num-batches", 11)
     ((rates, losses, _),) = plotted
     assert rates[0] == pytest.approx(1e-5) and len(rates) == len(losses) == 12

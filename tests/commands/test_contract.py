@@ -153,6 +153,7 @@ def test_a_user_s_error_is_one_sentence_and_a_bug_is_not(monkeypatch, error, is_
         ("embed a b --all --batch-size -1", "expected a whole number above 0, found -1"),
         ("embed a b --all --batch-size many", "expected a whole number above 0, found many"),
         ("embed a b --all --batch-size 1.5", "expected a whole number above 0, found 1.5"),
+        ("embed a b --all --num-workers 2 --ray", "--ray: not allowed with argument --num-workers"),
         ("probe pos --l2 x", "invalid float value: 'x'"),
         ("serve --port 65536", "expected a whole number from 0 to 65535, found 65536"),
     ],
@@ -202,13 +203,12 @@ class Inner:
 
 
 @dataclass(kw_only=True)
-class Outer:
+class Outer(Inner):
     text: List[str] = positional("TEXT", "what to read")
     out: Path = positional("OUT", "a file")
     fast: bool = flag("be quick", EXACTLY_ONE)
     slow: bool = flag("take your time", EXACTLY_ONE)
-    inner: Inner
-    rate: Optional[float] = option("a share", group="Numbers")
+    rate: Optional[float] = option("a share")
     layer_names: Optional[List[str]] = option("names", short="-l")
 
 
@@ -221,8 +221,7 @@ def test_a_dataclass_declares_the_arguments_and_holds_what_was_parsed(monkeypatc
         return read_options(Outer, parser.parse_args(shlex.split(line)))
 
     given = {"text": ["a", "b"], "out": Path("/home/ada/c"), "rate": None, "layer_names": None}
-    assert parsed("a b ~/c --fast") == Outer(**given, fast=True, inner=Inner())
-    given |= {"rate": 0.5, "layer_names": ["x", "y", "z"], "inner": Inner(depth=4)}
+    assert parsed("a b ~/c --fast") == Outer(**given, fast=True)
+    given |= {"rate": 0.5, "layer_names": ["x", "y", "z"], "depth": 4}
     line = "a b ~/c --slow --rate .5 -l x y --depth 4 --layer-names z"
     assert parsed(line) == Outer(**given, slow=True)
-    assert re.search(r"\nNumbers:\n  --rate RATE +a share\n", parser.format_help())

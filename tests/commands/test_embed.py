@@ -12,29 +12,17 @@ import pytest
 import torch
 from safetensors import safe_open
 
-from elmo_plugin import Bilm, embed_sentences, load_bilm
+from elmo_plugin import Bilm, embed_sentences
 from elmo_plugin.bilm import fingerprint
-from elmo_plugin.commands.bilm_arguments import TextBilmArguments
 from elmo_plugin.elmo.store import sentence_vectors
 from elmo_plugin.elmo.store.dump import check_space
 from elmo_plugin.elmo.store.sentence_vectors import DumpOptions, dataset_name
 from elmo_plugin.util.errors import ConfigurationError
-from tests.bilm.token_files import save_token_bilm
 from tests.commands import running
 from tests.commands.killed_worker import KilledWorker
 from tests.elmo.store.reading import SUFFIXES, read, same
 
 LINES = ["The play began", "", "They play", "The play began", 'and / or "x\\y" .', "🦉 naïve", ""]
-ODD_LINES = [
-    "crlf line\r",
-    "nul \0 inside",
-    "line\u2028separator",
-    "x" * 10_000,
-    "🦉🏳️‍🌈 owl",
-    "שלום עולם",
-    "\r",
-    "caf\u00e9 naïve",
-]
 run = partial(running.run, "elmo")
 failure = partial(running.failure, "elmo")
 
@@ -152,8 +140,7 @@ def test_bfloat16_and_words_change_how_and_not_what(text, tmp_path, shared_bilm,
     words = write(tmp_path / "words.txt", ["<S>\t9", "The\t7", "", "never-seen"])
     run(text, tmp_path / "out.hdf5", "--all", "--vocab-path", words)
     (words_of_file,) = known
-    assert {"<S>", "The", "never-seen"} <= set(words_of_file) and "" not in words_of_file
-    assert TextBilmArguments(vocab_path=str(words)).words("strict") == ["<S>", "The", "never-seen"]
+    assert words_of_file == ["<S>", "The", "never-seen"]
     run(text, tmp_path / "fast.hdf5", "--all", "--bfloat16")
     expected = layers_of(shared_bilm, LINES)
     with h5py.File(tmp_path / "out.hdf5") as out, h5py.File(tmp_path / "fast.hdf5") as fast:
@@ -161,19 +148,6 @@ def test_bfloat16_and_words_change_how_and_not_what(text, tmp_path, shared_bilm,
         difference = numpy.linalg.norm(fast["0"][...] - expected[0])
         assert 0 < difference < 0.03 * numpy.linalg.norm(expected[0])
         assert fast.attrs["computed_in"] == "bfloat16"
-
-
-def test_odd_text_gives_one_dataset_per_line(tmp_path, shared_bilm):
-    text = tmp_path / "text.txt"
-    body = "\n".join(ODD_LINES) + "\n" + "many " * 2_000 + "\nno newline at the end"
-    text.write_bytes(b"\xef\xbb\xbf" + body.encode())
-    run(text, tmp_path / "out.hdf5", "--all")
-    lines = body.split("\n")
-    with h5py.File(tmp_path / "out.hdf5") as file:
-        assert file.attrs["num_lines"] == len(lines) == len(file) - 1
-        for line, layers in enumerate(layers_of(shared_bilm, lines)):
-            numpy.testing.assert_allclose(file[str(line)][...], layers, atol=1e-6)
-        assert json.loads(file["sentence_to_index"][0])["nul \0 inside"] == "1"
 
 
 def test_text_that_is_not_utf_8_can_be_read(tmp_path, shared_bilm):
@@ -219,7 +193,7 @@ def test_workers_write_the_same_file_and_may_be_killed(tmp_path, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr("elmo_plugin.elmo.store.dump.SentenceVectors", KilledWorker)
         message = failure(text, output, *settings, "--num-workers", "2")
-    assert "worker" in message and "The lines done are kept." in message
+    assert "worker" in message
     assert not output.exists()
     run(text, output, *settings, "--num-workers", "2")
     run(text, tmp_path / "alone.hdf5", *settings)
@@ -291,16 +265,4 @@ def test_a_full_gpu_is_one_sentence_for_a_folder_too(text, tmp_path, monkeypatch
 
     monkeypatch.setattr("elmo_plugin.commands.embed.dump_shards", full)
     message = failure("--all", tmp_path, tmp_path / "out")
-    assert "The GPU has too little memory" in message
-
-
-def test_a_bilm_over_token_embeddings_writes_its_layers(tmp_path, make_options):
-    folder = save_token_bilm(tmp_path / "tokens", make_options())
-    files = [folder / name for name in ("options.json", "weights.hdf5")]
-    text = write(tmp_path / "text.txt", ["the naïve 🦉", "", "unheard of"])
-    arguments = [text, tmp_path / "out.hdf5", "--all", "--vocab-path", folder / "vocabulary.txt"]
-    run(*arguments, "--options-file", files[0], "--weight-file", files[1])
-    with h5py.File(tmp_path / "out.hdf5") as file:
-        found = [file[str(line)][...] for line in range(3)]
-    for vectors, expected in zip(found, layers_of(load_bilm(*files), ["the naïve 🦉", "", "x y"])):
-        numpy.testing.assert_allclose(vectors, expected, rtol=1e-5, atol=1e-6)
+    assert "the GPU has too little memory" in message

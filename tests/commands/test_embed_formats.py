@@ -3,7 +3,6 @@
 import os
 import sys
 from functools import partial
-from threading import Thread
 
 import pyarrow.parquet
 import pytest
@@ -88,17 +87,6 @@ def test_more_lines_than_safetensors_reads_are_refused_at_once(text, tmp_path, m
     assert "more.safetensors would have a header of more than 100 MB" in message
     assert "expected fewer than 7 lines" in message and "or write HDF5 or Parquet" in message
     assert sorted(os.listdir(tmp_path)) == ["out.safetensors", "text.txt"]
-
-
-def test_a_pipe_with_too_many_lines_is_stopped_where_they_become_too_many(tmp_path, monkeypatch):
-    monkeypatch.setattr(formats, "_MAX_BYTES_OF_ENTRIES", 2_000)
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    writer = Thread(target=lambda: pipe.write_text("a line\n" * 30), daemon=True)
-    writer.start()
-    message = failure(pipe, tmp_path / "out.safetensors", "--all", "--batch-size", "1")
-    writer.join()
-    assert "expected fewer than 22 lines" in message
 
 
 def test_a_large_header_is_read_by_the_library_and_no_longer_than_assumed(tmp_path):

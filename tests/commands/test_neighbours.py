@@ -1,5 +1,4 @@
 import json
-import sys
 from functools import partial
 
 import pytest
@@ -11,7 +10,6 @@ QUERY = "They walked along the [bank] of the river ."
 LINES = ["The play began .", "", "a * b | [c] _d_ <e> f the bank", "They play chess ."]
 
 run = partial(running.run, "elmo-neighbours")
-failure = partial(running.failure, "elmo-neighbours")
 
 
 @pytest.fixture
@@ -80,14 +78,10 @@ def test_a_table_has_a_row_per_query_and_a_column_per_layer(index, capsys):
     ]
 
 
-def test_queries_are_read_from_a_file_and_from_standard_input(index, tmp_path, monkeypatch, capsys):
+def test_queries_are_read_from_a_file(index, tmp_path, capsys):
     (tmp_path / "queries.txt").write_text(f"{QUERY}\n\nThey [play] .\n")
     run("query", index, "--file", tmp_path / "queries.txt")
     from_file = capsys.readouterr().out
-    with open(tmp_path / "queries.txt") as file:
-        monkeypatch.setattr(sys, "stdin", file)
-        run("query", index, "--file", "-")
-    assert capsys.readouterr().out == from_file
     run("query", index, QUERY, "They [play] .")
     assert capsys.readouterr().out == from_file
     assert from_file.count("layer 1") == 2

@@ -18,20 +18,6 @@ from tests.commands import running
 run = partial(running.run, "elmo-score")
 failure = partial(running.failure, "elmo-score")
 
-# Kills itself after the second commit.
-KILLED = """
-import os, signal
-from elmo_plugin.commands.main import main
-from elmo_plugin.elmo.store.rows import ResumableText
-commit, left = ResumableText.commit, [2]
-def counted(*arguments):
-    commit(*arguments)
-    left[0] -= 1
-    if not left[0]:
-        os.kill(os.getpid(), signal.SIGKILL)
-ResumableText.commit = counted
-main()
-"""
 TEXT = "They play a play .\n\nNobody began the play .\n"
 
 
@@ -152,21 +138,12 @@ def test_pairs_that_are_not_utf_8_can_be_read(folder, capsys):
     assert "| a | 1 |" in capsys.readouterr().out
 
 
-def test_pairs_at_a_url_may_replace_a_file(folder):
-    pair = '{"sentence_good": "They play.", "sentence_bad": "a play They."}\n'
-    (folder / "pairs.jsonl").write_text(pair)
-    (folder / "judged.jsonl").touch()
-    run("--pairs", f"file://{folder}/pairs.jsonl", "--force", "--output", "judged.jsonl")
-    assert json.loads((folder / "judged.jsonl").read_text())["UID"] == "pairs"
-
-
-@pytest.mark.parametrize("output", [[], ["--output", "new.tsv"]])
-def test_a_reader_may_close_the_output_early(folder, output):
+def test_a_reader_may_close_the_output_early(folder):
     program = "from elmo_plugin.commands.main import main; main()"
     environment = {n: v for n, v in os.environ.items() if n != "PYTHONUNBUFFERED"}
     reader, writer = os.pipe()
     os.close(reader)
-    command = [sys.executable, "-c", program, "score", "text.txt", *output]
+    command = [sys.executable, "-c", program, "score", "text.txt"]
     done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, env=environment)
     os.close(writer)
     assert done.returncode == 1

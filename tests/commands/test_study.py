@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 
 from elmo_plugin.analysis.studies.results import Results
+from elmo_plugin.analysis.studies.train_run import RunFailed
+from elmo_plugin.commands.tables import latex_table
 from elmo_plugin.util.folder_lock import lock_folder
 from tests.commands.running import failure, run
 
@@ -141,12 +143,14 @@ def test_an_experiment_that_cannot_be_built_is_named_before_anything_is_trained(
 
 
 def test_failures_are_reported_at_the_end(study, tmp_path, monkeypatch, capsys):
+    def failing(runs, *_):
+        return [(run, RunFailed("allennlp train failed")) for run in runs]
+
     monkeypatch.setattr("elmo_plugin.commands.study.check_experiments", lambda *args: None)
-    study.write_text(STUDY.replace("num_epochs: 10", "num_epochs: 'two'"))
+    monkeypatch.setattr("elmo_plugin.commands.study.train_all", failing)
     message = failure("elmo-study", study, "-s", tmp_path / "out", "--only", "baseline")
-    assert "1 of the runs failed (NER, baseline, seed 1)" in message
-    shown = capsys.readouterr().err
-    assert "1 of 1: NER, baseline, seed 1: allennlp train failed" in shown and "num_epochs" in shown
+    assert "1 of the runs failed or lack the metric of the study (NER, baseline, seed 1)" in message
+    assert "1 of 1: NER, baseline, seed 1: allennlp train failed\n" in capsys.readouterr().err
     content = json.loads((tmp_path / "out/results.json").read_text())
     assert content["scores"] == [] and len(content["runs"]) == 2
 
@@ -162,7 +166,7 @@ def test_a_misspelt_metric_is_reported_and_corrected_without_training(
     monkeypatch.setattr("subprocess.Popen", None)
     arguments = (misspelt, "-s", tmp_path / "out", "--only", "baseline", "--discard")
     message = failure("elmo-study", *arguments)
-    assert "1 of the runs lack the metric of the study (NER, baseline, seed 1)." in message
+    assert "lack the metric of the study (NER, baseline, seed 1)." in message
     shown = capsys.readouterr()
     expected = "NER, baseline, seed 1: expected the metric f1-overall, found only "
     assert expected in shown.err and "f1-measure-overall" in shown.err
@@ -209,3 +213,16 @@ def test_a_file_without_the_marks_is_refused(study, tmp_path, text):
     arguments = ("-s", tmp_path / "out", "--update", tmp_path / "README.md")
     assert "expected one line <!-- study named -->" in failure("elmo-study", study, *arguments)
     assert not (tmp_path / "out").exists()
+
+
+def test_what_latex_would_take_for_a_command_is_escaped():
+    cells = [["50 % & more", "1 ± 2"], [r"^\\<x>~{}", "λ #$"], ["1-2", "-0.50 to -0.25"]]
+    table = latex_table(["a_b", "B³"], cells, 1)
+    head, *rows = [line for line in table.splitlines() if line.endswith(r"\\")]
+    assert head == r"a\_b & B$^3$ \\"
+    assert rows == [
+        r"50 \% \& more & 1 $\pm$ 2 \\",
+        r"\textasciicircum{}\textbackslash{}\textbackslash{}\textless{}x\textgreater{}"
+        r"\textasciitilde{}\{\} & $\lambda$ \#\$ \\",
+        r"1-2 & $-$0.50 to $-$0.25 \\",
+    ]

@@ -72,6 +72,13 @@ def test_two_texts_are_not_written_to_one_file():
         shard_outputs(["x/a.txt.gz", "y/a.txt"], "out")
 
 
+def test_tasks_are_for_folders_and_for_cpus(texts, tmp_path):
+    out = tmp_path / "vectors"
+    assert "--ray needs a folder" in failure(texts / "a.txt", out, "--top", "--ray")
+    message = failure(texts, out, "--top", "--ray", "--cuda-device", "0")
+    assert "--ray and --num-workers are for CPUs" in message
+
+
 def test_after_the_driver_is_killed_the_next_one_goes_on(texts, tmp_path):
     pytest.importorskip("ray")
     out = tmp_path / "vectors"
