@@ -1,12 +1,14 @@
 """Reads files with one JSON object per line, and checks their fields."""
 
 import json
+import re
 from typing import Any, Dict, Iterator, Tuple
 
 from elmo_plugin.util.errors import excerpt, expect, unexpected
 from elmo_plugin.util.text_files import FilePath, numbered_lines
 
 _KINDS = {str: "a string", list: "a list", int: "an integer"}
+_TYPES = {"string": str, "array": list, "integer": int}
 
 
 def read_objects(path: FilePath) -> Iterator[Tuple[str, Dict[str, Any]]]:
@@ -49,6 +51,39 @@ def parse_object(text: str, location: str, example: str = "") -> Dict[str, Any]:
         like = f" like {example}" if example else ""
         raise ValueError(f"{location}: expected a JSON object{like}, found {shown!r}{reason}")
     return found
+
+
+def check_fields(
+    fields: Dict[str, Any], schema: Dict[str, Dict[str, Any]], location: str, example: str
+) -> Dict[str, Any]:
+    """
+    Returns an object without its null fields, which count as absent. Raises `ValueError` if a field
+    does not fit its JSON schema, whose `description` is in the message.
+    """
+    fields = {name: value for name, value in fields.items() if value is not None}
+    for name, form in schema.items():
+        if name in fields:
+            expected = f'"{name}" to be {form.get("description", form)}, as in {example}'
+            shown = excerpt(json.dumps(fields[name], ensure_ascii=False))
+            expect(_fits(fields[name], form), location, expected, shown)
+    return fields
+
+
+def _fits(value: Any, form: Dict[str, Any]) -> bool:
+    """Whether a value fits a JSON schema of strings, integers or lists of them."""
+    if "anyOf" in form:
+        return any(_fits(value, each) for each in form["anyOf"])
+    if "const" in form:
+        return bool(value == form["const"])
+    # Not `isinstance`: bool is a subclass of int.
+    if type(value) is not _TYPES.get(form.get("type"), type(value)):
+        return False
+    if isinstance(value, str):
+        return bool(re.search(form.get("pattern", ""), value))
+    if isinstance(value, list):
+        is_long = len(value) >= form.get("minItems", 0)
+        return is_long and all(_fits(each, form.get("items", {})) for each in value)
+    return "minimum" not in form or value >= form["minimum"]
 
 
 def field(

@@ -10,14 +10,20 @@ from allennlp.models import Model
 from allennlp.predictors import Predictor
 from overrides import overrides
 
-from elmo_plugin.corpora.json_lines import parse_object
+from elmo_plugin.corpora.json_lines import check_fields, parse_object
 from elmo_plugin.corpora.tokenizer import words_of_line
 from elmo_plugin.tasks.prediction import Part, Prediction
 from elmo_plugin.util.errors import ConfigurationError, check_one_of
 
 #: JSON schemas of fields of input lines.
-TEXT: JsonDict = {"type": "string", "minLength": 1}
-WORDS: JsonDict = {"type": "array", "items": TEXT, "minItems": 1}
+TEXT: JsonDict = {"type": "string", "pattern": r"\S", "description": "some text"}
+WORD: JsonDict = {"type": "string", "pattern": r"[\s\S]", "description": "a word"}
+WORDS: JsonDict = {
+    "type": "array",
+    "items": WORD,
+    "minItems": 1,
+    "description": "a list of words, none of them empty",
+}
 
 
 class TaskPredictor(Predictor):
@@ -38,7 +44,7 @@ class TaskPredictor(Predictor):
     summary: str
     #: An input line. The page's form has the same fields: texts, or lists of words.
     example: JsonDict
-    #: The JSON schema of each field of an input line.
+    #: The JSON schema of each field of an input line. Its `description` is for error messages.
     schema: Dict[str, JsonDict]
     #: Whether an input line may be a document; otherwise it has at most a sentence.
     reads_documents: bool = False
@@ -112,25 +118,24 @@ class TaskPredictor(Predictor):
             labelled.add_field(name, field, self._model.vocab)
         return [labelled]
 
-    @contextmanager
-    def capture_model_internals(self, module_regex: str = ".*") -> Iterator[Dict[int, Any]]:
-        """Like AllenNLP's, but also removes its hooks if the block raises an exception."""
-        internals = super().capture_model_internals(module_regex)
-        try:
-            yield internals.__enter__()
-        finally:
-            internals.__exit__(None, None, None)
-
     def _loaded(self, text: str, location: str) -> JsonDict:
         example = json.dumps(self.example, ensure_ascii=False)
-        return self._checked(parse_object(text, location, example), location)
+        return self._valid(parse_object(text, location, example), location)
+
+    def _valid(self, line: JsonDict, location: str) -> JsonDict:
+        """`_checked`, after a check by `schema`."""
+        example = json.dumps(self.example, ensure_ascii=False)
+        return self._checked(check_fields(line, self.schema, location, example), location)
 
     def _prediction(self, output: Dict[str, Any]) -> Prediction:
         described = self._described(output).items()
         return Prediction(sanitize({name: value for name, value in described if value is not None}))
 
     def _checked(self, line: JsonDict, location: str) -> JsonDict:
-        """The input of a line. The `ValueError` for a wrong one begins with `location`."""
+        """
+        The input of a line whose fields fit the `schema`. The `ValueError` for a wrong one begins
+        with `location`.
+        """
         raise NotImplementedError
 
     def _described(self, output: Dict[str, Any]) -> JsonDict:
@@ -177,5 +182,5 @@ class SentencePredictor(TaskPredictor):
 
     @overrides
     def _json_to_instance(self, json_dict: JsonDict) -> Instance:
-        words = words_of_line(json_dict, "input")
+        words = self._valid(json_dict, "the sentence")["tokens"]
         return self._dataset_reader.text_to_instance([Token(word) for word in words])

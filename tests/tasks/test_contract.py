@@ -476,16 +476,71 @@ def test_a_json_line_keeps_every_script_readable(task, trained):
     assert predictor.dump_line({"text": "日本\n"}) == '{"text": "日本\\n"}\n'
 
 
-@each_task
+WRONG_LINES = {
+    "coref": [
+        ({"sentence": "A dog."}, 'either "text" or "sentences", found {"sentence": "A dog'),
+        ({"text": "A dog.", "sentences": [["A"]]}, 'either "text" or "sentences", found'),
+        ({"text": ["A", "dog"]}, '"text" to be some text, as in .*, found .*"A"'),
+        ({"text": " \n"}, '"text" to be some text'),
+        ({"text": "A", "speakers": ["Tom"]}, '"speakers" with a name for each of the "sentences"'),
+        ({"sentences": []}, '"sentences" to be a list of sentences'),
+        ({"sentences": [["A"], []]}, '"sentences" to be a list of sentences'),
+        ({"sentences": [["A", ""]]}, '"sentences" to be a list of sentences'),
+        ({"sentences": [["A"]], "speakers": [1]}, '"speakers" to be a list of names'),
+        ({"sentences": [["A"], ["B"]], "speakers": ["Tom"]}, '"speakers" with a name for each'),
+        ({"text": "A", "genre": 3}, '"genre" to be some text, .*found 3'),
+        ({"text": "A", "id": ""}, '"id" to be some text, .*found ""'),
+    ],
+    "ner": [
+        ({"text": "Ada"}, '"sentence" with a text or "tokens" with a list of words'),
+        ({"tokens": ["Ada", ""]}, "a list of words, none of them empty"),
+        ({"tokens": "Ada"}, '"tokens" to be a list of words'),
+        ({"tokens": []}, '"tokens" to be a list of words'),
+        ({"sentence": " "}, '"sentence" to be some text'),
+    ],
+    "snli": [
+        ({"premise": "A dog runs."}, 'expected "hypothesis" .* or "hypothesis_tokens"'),
+        ({"premise": "", "hypothesis": "It moves."}, '"premise" to be some text'),
+        ({"premise": "A dog.", "hypothesis_tokens": "It moves"}, "a list of words"),
+        ({"sentence1": "A dog."}, 'expected "sentence2" with a sentence'),
+        ({"sentence1": "A dog.", "sentence2": ""}, "expected at least one word in each"),
+    ],
+    "squad": [
+        ({"passage": "Tea."}, 'a "passage" and a "question", found {"passage": "Tea."}'),
+        ({"passage": "Tea.", "question": " "}, '"question" to be some text, .*found " "'),
+        ({"passage": ["Tea"], "question": "Who?"}, '"passage" to be some text'),
+        ({"passage": "Tea.", "question": "Who?", "id": 7}, '"id" to be text, .*found 7'),
+    ],
+    "srl": [
+        ({"text": "They play"}, 'expected "sentence" with a text or "tokens"'),
+        ({"sentence": "They play"}, 'expected "predicates", their positions.*spacy_model'),
+        ({"tokens": [1, 2]}, "a list of words"),
+        ({"tokens": ["They", ""]}, "none of them empty"),
+        ({"sentence": ["They"]}, '"sentence" to be a text'),
+        ({"sentence": "They play", "predicates": [True]}, "a list of positions or words, or"),
+        ({"sentence": "They play", "predicates": ""}, "a list of positions or words, or"),
+        ({"tokens": ["They"], "predicates": [-1]}, "a list of positions or words, or"),
+        ({"sentence": "They play", "predicates": [1, 2]}, "from 0 in 'They play', found 2"),
+        ({"sentence": "They play", "predicates": ["plays"]}, "in 'They play', found \"plays\""),
+        ({"sentence": " ", "predicates": [0]}, "from 0 in '', found 0"),
+    ],
+}
+
+
 @pytest.mark.parametrize(
-    "line, message",
+    "task, line, message",
     [
-        ("A quiet triumph.", "expected a JSON object like {.*, found 'A quiet triumph.'"),
-        ('{"sentence": "A qui', "cut off"),
-        ("[1]", "expected a JSON object like {.*, found"),
+        *((task, "A quiet film.", "a JSON object like {.*, found 'A quiet film.'") for task in DEV),
+        ("sst", '{"sentence": "A qui', "cut off"),
+        ("sst", "[1]", "expected a JSON object like {.*, found"),
+        *(
+            (task, json.dumps(line), message)
+            for task, cases in WRONG_LINES.items()
+            for line, message in cases
+        ),
     ],
 )
-def test_a_line_that_is_no_json_object_is_named_by_its_number(task, trained, line, message):
+def test_a_wrong_line_is_named_by_its_number(task, trained, line, message):
     predictor = Predictor.from_archive(trained(task))
     predictor.load_line(lines(task)[0])
     with pytest.raises(ValueError, match=f"line 2: .*{message}"):

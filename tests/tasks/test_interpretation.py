@@ -146,6 +146,3 @@ def test_the_outputs_of_modules_can_be_written(task, predictor):
     names = [module["name"].partition("(")[0] for module in internals.values()]
     assert {"Bilm", "ElmoPlacement", "BasicTextFieldEmbedder"} <= set(names)
     json.dumps(internals)
-    # A block that fails leaves no hooks.
-    with pytest.raises(ValueError), predictor.capture_model_internals():
-        predictor.predict_json({})

@@ -8,7 +8,6 @@ from overrides import overrides
 
 from elmo_plugin.corpora.conll2003 import check_word, format_sentence
 from elmo_plugin.corpora.tag_spans import bio_tags, tags_to_spans
-from elmo_plugin.corpora.tokenizer import words_of_line
 from elmo_plugin.tasks.ner.reader import ENTITIES
 from elmo_plugin.tasks.prediction import MarkedWords, Part, Prediction
 from elmo_plugin.tasks.predictor import SentencePredictor, in_columns
@@ -38,12 +37,12 @@ class NerPredictor(SentencePredictor):
 
     @overrides
     def _checked(self, line: JsonDict, location: str) -> JsonDict:
-        words = words_of_line(line, location)
+        line = super()._checked(line, location)
         if self._output_format == "conll":
             with in_columns(location):
-                for word in words:
+                for word in line["tokens"]:
                     check_word(word)
-        return {"tokens": words}
+        return line
 
     @overrides
     def _described(self, output: Dict[str, Any]) -> JsonDict:

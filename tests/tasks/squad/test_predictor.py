@@ -125,29 +125,6 @@ def test_a_line_that_the_official_file_cannot_name_is_refused(make, tmp_path, ch
         predictor.load_line(json.dumps({**fields, **changes}))
 
 
-@pytest.mark.parametrize(
-    "line, message",
-    [
-        (
-            {"passage": "Tea."},
-            r"expected a \"question\" .* found the fields \['passage'\]. Fill it",
-        ),
-        ({"passage": "Tea.", "question": " "}, 'a "question" with some text, found " ".*leave the'),
-        ({"passage": "", "question": "Who?"}, 'a "passage" with some text, found ""'),
-        ({"passage": ["Tea"], "question": "Who?"}, 'a "passage" with some text'),
-        (
-            {"passage": "Tea.", "question": "Who?", "id": 7},
-            '"id" to be a string, found 7. Put it in',
-        ),
-    ],
-)
-def test_a_wrong_line_is_named_by_its_number(make, line, message):
-    predictor = make()
-    predictor.load_line('{"passage": "Tea is hot.", "question": "What is hot?"}')
-    with pytest.raises(ValueError, match=f"line 2: .*{message}"):
-        predictor.load_line(line if isinstance(line, str) else json.dumps(line))
-
-
 @pytest.fixture
 def archive(trained):
     return trained("squad")
