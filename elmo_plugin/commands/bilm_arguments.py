@@ -10,7 +10,7 @@ import torch
 
 from elmo_plugin.bilm import Bilm, load_bilm
 from elmo_plugin.commands.arguments import PositiveInt, flag, option
-from elmo_plugin.corpora.digested_text import DigestedText
+from elmo_plugin.corpora.sentence_per_line import DigestedText
 from elmo_plugin.environment import bilm_files
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.files import NO_SPACE, is_pipe

@@ -60,8 +60,8 @@ from elmo_plugin.commands.bilm_arguments import (
 )
 from elmo_plugin.commands.command import check_not_input, say
 from elmo_plugin.commands.tables import markdown_table
-from elmo_plugin.corpora.digested_text import DigestedText
 from elmo_plugin.corpora.minimal_pairs import MinimalPair, read_minimal_pairs
+from elmo_plugin.corpora.sentence_per_line import DigestedText
 from elmo_plugin.elmo.store.resumable import ResumableText
 from elmo_plugin.elmo.token_batches import BATCHES_AHEAD
 from elmo_plugin.util.atomic_write import UNFINISHED, check_output, resumable_file

@@ -38,10 +38,8 @@ def parse_object(text: str, location: str, example: str = "") -> Dict[str, Any]:
             json.dumps(found, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
         half = error.object[error.start].encode("ascii", "backslashreplace").decode()
-        raise ValueError(
-            f"{location}: expected text, found the lone surrogate {half}, which is half of a "
-            "character. Was an emoji cut in two?"
-        ) from error
+        advice = "It is half of a character. Was an emoji cut in two?"
+        raise unexpected(location, "text", f"the lone surrogate {half}", advice) from error
     except (ValueError, RecursionError) as error:
         found, reason = None, f" ({error}). Was it cut off, or is it in another format?"
         if "\n" in text.strip():

@@ -92,9 +92,9 @@ def test_mentions_read_back_are_the_same(write):
 @pytest.mark.parametrize(
     "document_id, word, message",
     [
-        ("a b", "x", "a document name that has no spaces and does not start with #, found 'a b'"),
-        ("", "x", "a document name .*, found ''"),
-        ("#a", "x", "a document name .*, found '#a'"),
+        ("a b", "x", "document names without spaces that do not start with #, found 'a b'"),
+        ("", "x", "document names .*, found ''"),
+        ("#a", "x", "document names .*, found '#a'"),
         ("a", "New York", "words without spaces, found 'New York'"),
         ("a", "", "words without spaces, found ''"),
     ],

@@ -160,7 +160,7 @@ MALFORMED = {
         ('{"a": 1}\n{"a": 1} {"b": 2}\n', ":2: expected a JSON object"),
         (
             '{"a": ["\\ud83d"]}',
-            r":1: expected text, found the lone surrogate .ud83d, which is half",
+            r":1: expected text, found the lone surrogate .ud83d. It is half",
         ),
         ('{"a": ' + "[" * 200_000, ":1: expected a JSON object"),
     ],
@@ -173,7 +173,7 @@ MALFORMED = {
         (snli_line(gold_label=["neutral"]), ':3: expected "gold_label"'),
         (
             '{"sentence1": "A", "sentence2": "B"}\n' + snli_line(),
-            ':2: expected no "gold_label", as',
+            ':2: expected no "gold_label", found',
         ),
         (snli_line(sentence2=None), ':3: expected "sentence2" with a sentence, .*, found null'),
         ('{"gold_label": "neutral"}', ':1: expected "sentence1" .*found {"gold_label": "neutral"}'),
@@ -232,13 +232,13 @@ MALFORMED = {
             for answer, message in [
                 (
                     {**ANSWER, "answer_start": 8},
-                    "expected the answer 'a café' at character 8 .* to 9",
+                    "expected the answer 'a café' at character 8 .*found ' a caf.'",
                 ),
                 (
                     {"text": "six.", "answer_start": -4},
-                    ".*at character -4 of the context, found .* to 35",
+                    ".*at character -4 of the context, found ''",
                 ),
-                ({"text": "A café", "answer_start": 9}, ".*found 'a café'. Copy the answer from"),
+                ({"text": "A café", "answer_start": 9}, ".*found 'a café'"),
                 ({"text": " ", "answer_start": 3}, "expected \"text\" with some text, found ' '"),
                 ({"text": "a café"}, 'expected "answer_start" with an integer'),
                 ({"text": "a café", "answer_start": "9"}, '.* with an integer, .*found "9"'),

@@ -17,7 +17,6 @@ from allennlp.data.fields import ListField
 from allennlp.models import Model
 from allennlp.predictors import Predictor
 
-from elmo_plugin import load_task
 from elmo_plugin.tasks.prediction import Prediction
 from elmo_plugin.util import bfloat16
 from tests.commands.running import run
@@ -574,15 +573,3 @@ def test_a_folder_of_conll_2012_is_a_corpus_wherever_a_file_is(task, tmp_path):
     # Of a corpus and of the same corpus twice.
     assert scores[0] and scores[1] == pytest.approx(scores[0])
     assert lines[1] == 2 * lines[0]
-
-
-def test_only_an_id_outside_of_an_embedding_blames_the_vocabulary(monkeypatch):
-    model = load_task("ner")._model
-    ids = torch.tensor([2])
-    for look_up in (lambda: torch.nn.Embedding(2, 3)(ids), lambda: torch.zeros(2, 3)[ids]):
-        monkeypatch.setattr(model, "forward", look_up)
-        with pytest.raises(ConfigurationError, match="vocabulary or the token indexers are not"):
-            model()
-    monkeypatch.setattr(model, "forward", lambda: [][0])
-    with pytest.raises(IndexError, match="list index"):
-        model()

@@ -14,7 +14,7 @@ from elmo_plugin.analysis.neighbours.context_index import (
 from elmo_plugin.bilm import Bilm
 from elmo_plugin.bilm.fingerprint import weights_type
 from elmo_plugin.bilm.pretraining.text import find_shards
-from elmo_plugin.corpora.digested_text import DigestedText
+from elmo_plugin.corpora.sentence_per_line import DigestedText
 from elmo_plugin.elmo.embed import embed_sentences
 from elmo_plugin.elmo.token_batches import Sentence, sentence_groups
 from elmo_plugin.util.errors import ConfigurationError

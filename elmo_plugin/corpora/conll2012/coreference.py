@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Iterator, List, Optional, Sequence, Tuple
 
-from elmo_plugin.corpora.columns import Rows, is_cell
+from elmo_plugin.corpora.columns import Rows, check_cells
 from elmo_plugin.corpora.conll2012.rows import (
     MARKERS,
     MIN_COLUMNS,
@@ -125,15 +125,10 @@ def _brackets(cell: str) -> Optional[List[Bracket]]:
 
 
 def check_columns(document_id: str, sentences: Sequence[Sequence[str]]) -> None:
-    """
-    Raises `ValueError` if a word or the name of a document cannot be a cell (see `is_cell`), or if
-    the name starts with `#`, as a comment does.
-    """
-    is_right = is_cell(document_id) and not document_id.startswith("#")
-    expected = "a document name that has no spaces and does not start with #"
-    expect(is_right, "", expected, repr(document_id))
-    for word in chain.from_iterable(sentences):
-        expect(is_cell(word), "", "words without spaces", repr(word))
+    """Raises `ValueError` if the columns cannot hold a word or the name of a document."""
+    # A name that starts with `#` would be a comment.
+    check_cells([document_id], "document names", reserved="#")
+    check_cells(chain.from_iterable(sentences), "words")
 
 
 def format_coreference(

@@ -13,7 +13,7 @@ import numpy
 
 from elmo_plugin.bilm import Bilm
 from elmo_plugin.bilm.fingerprint import fingerprint, weights_type
-from elmo_plugin.corpora.digested_text import DigestedText
+from elmo_plugin.corpora.sentence_per_line import DigestedText
 from elmo_plugin.elmo.store.formats import Dump, format_of
 from elmo_plugin.elmo.store.resumable import ResumableFile
 from elmo_plugin.elmo.store.rows import RowFile, settings_difference

@@ -7,7 +7,6 @@ from torch.nn.functional import embedding_bag
 from elmo_plugin.tasks.coref.mentions import (
     ScoringFeedForward,
     ScoringSettings,
-    Spans,
     new_embeddings,
 )
 
@@ -33,12 +32,6 @@ class TopSpans(NamedTuple):
     speakers: torch.Tensor
     #: Shape `()`. The genre id of the document.
     genre: torch.Tensor
-    #: The position in `encoded` of the document's first token.
-    offset: int = 0
-
-    def positions(self) -> Spans:
-        """The spans, counted from the document's first token."""
-        return Spans(self.starts - self.offset, self.ends - self.offset)
 
     def representations(self) -> torch.Tensor:
         """Shape `(num_top_spans, 2 * encoded_dim + head_and_width_dim)`."""

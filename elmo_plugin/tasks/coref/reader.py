@@ -123,16 +123,13 @@ def _clusters(document: Document) -> Clusters:
             cluster = clusters.setdefault(mention.cluster_id, [])
             if span in seen:
                 logger.warning(
-                    "%s:%d: %r is a mention of cluster %d and again of cluster %d; %s",
+                    "%s:%d: %r is a mention of cluster %d and again of cluster %d: the metric "
+                    "counts it once in each, as the reference scorer does",
                     document.path,
                     sentence.line_number + mention.start,
                     " ".join(sentence.words[mention.start : mention.end + 1]),
                     seen[span],
                     mention.cluster_id,
-                    "it counts once"
-                    if span in cluster
-                    else "the metric counts both, as the reference scorer does, and training uses "
-                    "the cluster that begins later in the document",
                 )
             seen[span] = mention.cluster_id
             if span not in cluster:

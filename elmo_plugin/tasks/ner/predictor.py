@@ -6,7 +6,7 @@ from allennlp.data.fields import SequenceLabelField
 from allennlp.predictors import Predictor
 from overrides import overrides
 
-from elmo_plugin.corpora.conll2003 import check_word, format_sentence
+from elmo_plugin.corpora.conll2003 import check_words, format_sentence
 from elmo_plugin.corpora.tag_spans import bio_tags, tags_to_spans
 from elmo_plugin.tasks.ner.reader import ENTITIES
 from elmo_plugin.tasks.prediction import MarkedWords, Part, Prediction
@@ -40,8 +40,7 @@ class NerPredictor(SentencePredictor):
         line = super()._checked(line, location)
         if self._output_format == "conll":
             with in_columns(location):
-                for word in line["tokens"]:
-                    check_word(word)
+                check_words(line["tokens"])
         return line
 
     @overrides

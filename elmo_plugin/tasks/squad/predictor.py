@@ -1,6 +1,5 @@
 import json
-import os
-from typing import Any, BinaryIO, Dict, Iterable, Optional, Set
+from typing import Any, Dict, Iterable, Optional, Set
 
 from allennlp.common.util import JsonDict
 from allennlp.data import DatasetReader, Field, Instance
@@ -133,14 +132,16 @@ class _OfficialFile:
     """One JSON object, complete after each answer: a predictor does not know the last one."""
 
     def __init__(self, path: str) -> None:
-        self._path = expanded(path)
-        if not self._path.absolute().parent.is_dir():
+        try:
+            # Appends: only the first answer empties an existing file, because input may be wrong.
+            self._file = open(expanded(path), "ab")
+        except OSError as error:
             raise ConfigurationError(
-                f"elmo-squad: expected `official_file` in an existing folder, found {path}. Create "
-                "the folder, or correct the path."
-            )
+                f"elmo-squad: cannot write `official_file` ({error}). Create the folder, or "
+                "correct the path."
+            ) from error
+        self._size = 0
         self._ids: Set[str] = set()
-        self._file: Optional[BinaryIO] = None
 
     def reserve(self, question_id: Optional[str], location: str) -> None:
         """Raises a `ValueError` if the id is missing or was used before."""
@@ -154,12 +155,8 @@ class _OfficialFile:
 
     def add(self, question_id: str, answer: str) -> None:
         pair = json.dumps({question_id: answer}, ensure_ascii=False).encode("utf-8")
-        if self._file is None:
-            # Opened with the first answer, so that unreadable input does not empty an existing
-            # file. Binary, because a text file cannot seek from its end.
-            self._file = open(self._path, "wb")
-            self._file.write(pair)
-        else:
-            self._file.seek(-1, os.SEEK_END)
-            self._file.write(b",\n" + pair[1:])
+        # Without the bracket at its end.
+        self._file.truncate(max(0, self._size - 1))
+        self._file.write(b",\n" + pair[1:] if self._size else pair)
         self._file.flush()
+        self._size = self._file.tell()

@@ -185,11 +185,7 @@ def test_a_file_may_be_at_a_url(tmp_path, vocab, monkeypatch):
         ("v.txt", b"the 1 2\nplay 4 5\n", r"v\.txt:1: expected a word and the 3 numbers .* 'the 1"),
         ("v.txt", b"the 1 2 3 4\nplay 4 5 6 7\n", r"v\.txt:1: expected a word and the 3 numbers"),
         ("v.txt", b"the 1 2 3\n" * 20 + b"\0" * 50, r"v\.txt:21: expected"),
-        (
-            "v.txt.gz",
-            gzip.compress(b"the 1 2 3\nplay 4 5 6", mtime=0)[:-12],
-            r"v\.txt\.gz:\d: expected",
-        ),
+        ("v.txt.gz", gzip.compress(b"the 1 2 3\nplay 4 5 6", mtime=0)[:-12], r"v\.txt\.gz:\d: expected"),
         ("v.txt.gz", b"no gzip", r"v\.txt\.gz.*: expected"),
     ],
 )

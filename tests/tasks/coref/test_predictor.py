@@ -179,7 +179,7 @@ def test_a_name_that_the_columns_have_no_room_for_is_refused_before_it_is_read(t
     path.write_text("#begin document (a b); part 000\n" + rest, encoding="utf-8")
     (instance, *_) = CorefReader().read(path)
     make().predict_instance(instance)
-    with pytest.raises(ValueError, match="document 'a b': .*has no spaces.*Use JSON output"):
+    with pytest.raises(ValueError, match="document 'a b': .*without spaces.*Use JSON output"):
         make(output_format="conll").predict_instance(instance)
 
 
@@ -218,7 +218,7 @@ def test_sentences_end_at_full_stops_and_empty_lines(text, sentences):
     "line, message",
     [
         ({"sentences": [["New York"]]}, "words without spaces, found 'New York'"),
-        ({"text": "Yes.", "id": "a b"}, "has no spaces and does not start with #, found 'a b'"),
+        ({"text": "Yes.", "id": "a b"}, "without spaces that do not start with #, found 'a b'"),
     ],
 )
 def test_what_the_columns_cannot_hold_is_named_by_its_line(line, message):
