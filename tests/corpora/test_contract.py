@@ -232,7 +232,7 @@ MALFORMED = {
             for answer, message in [
                 (
                     {**ANSWER, "answer_start": 8},
-                    "expected the answer 'a café' at character 8 .*found ' a caf.'",
+                    "expected the answer 'a café' at character 8 .*found ' a caf'",
                 ),
                 (
                     {"text": "six.", "answer_start": -4},
