@@ -51,11 +51,6 @@ def read_sentences(path: FilePath, tag_column: Optional[int] = None) -> Iterator
         is_document_start = False
 
 
-def check_words(words: Sequence[str]) -> None:
-    """Raises `ValueError` if the columns cannot hold a word."""
-    check_cells(words, "words", reserved=DOCUMENT_START)
-
-
 def format_sentence(
     words: Sequence[str],
     predicted: Sequence[str],
@@ -64,12 +59,12 @@ def format_sentence(
 ) -> str:
     """
     Writes a sentence as `conlleval` reads it: per word a line with the word, its gold tag (if
-    given) and its predicted tag. The last line is empty. For the words see `check_words`. With
+    given) and its predicted tag. The last line is empty. Raises `ValueError` as `check_cells`. With
     `is_document_start`, a `-DOCSTART-` line comes first. `conlleval` counts it as a correct tag,
     which slightly changes its accuracy and no other score.
     """
     columns = [words, predicted] if gold is None else [words, gold, predicted]
-    check_words(words)
+    check_cells(words, "words", reserved=DOCUMENT_START)
     rows = list(zip(*columns, strict=True))
     if is_document_start:
         start = (DOCUMENT_START, *["O"] * (len(columns) - 1))

@@ -1,6 +1,5 @@
 import json
-from contextlib import contextmanager
-from typing import Any, Dict, Iterable, Iterator, List, Tuple
+from typing import Any, Dict, Iterable, List, Tuple
 
 import torch
 from allennlp.common.util import JsonDict, sanitize
@@ -13,7 +12,7 @@ from overrides import overrides
 from elmo_plugin.corpora.json_lines import check_fields, parse_object
 from elmo_plugin.corpora.tokenizer import words_of_line
 from elmo_plugin.tasks.prediction import Part, Prediction
-from elmo_plugin.util.errors import ConfigurationError, check_one_of
+from elmo_plugin.util.errors import ConfigurationError, check_one_of, excerpt
 
 #: JSON schemas of fields of input lines.
 TEXT: JsonDict = {"type": "string", "pattern": r"\S", "description": "some text"}
@@ -100,9 +99,14 @@ class TaskPredictor(Predictor):
 
     @overrides
     def dump_line(self, outputs: JsonDict) -> str:
+        """Raises a `ValueError` if the other output format cannot hold a prediction."""
+        line = json.dumps(outputs, ensure_ascii=False)
         if self._output_format == "json":
-            return json.dumps(outputs, ensure_ascii=False) + "\n"
-        return self._for_scorer(outputs)
+            return line + "\n"
+        try:
+            return self._for_scorer(outputs)
+        except ValueError as error:
+            raise ValueError(f"{excerpt(line)}: {error}. Use JSON output instead.") from error
 
     @overrides
     def get_interpretable_layer(self) -> torch.nn.Module:
@@ -149,15 +153,6 @@ class TaskPredictor(Predictor):
     def _for_scorer(self, outputs: JsonDict) -> str:
         """Formats a prediction in the other output format, usually an official scorer's."""
         raise NotImplementedError
-
-
-@contextmanager
-def in_columns(location: str) -> Iterator[None]:
-    """Adds the location and a remedy to the `ValueError` of a column format."""
-    try:
-        yield
-    except ValueError as error:
-        raise ValueError(f"{location}: {error}. Use JSON output instead.") from error
 
 
 class SentencePredictor(TaskPredictor):

@@ -8,7 +8,6 @@ import pytest
 
 from elmo_plugin.corpora.conll2012 import (
     Mention,
-    check_columns,
     format_coreference,
     format_propositions,
     read_documents,
@@ -101,7 +100,7 @@ def test_mentions_read_back_are_the_same(write):
 )
 def test_documents_that_the_format_cannot_hold(document_id, word, message):
     with pytest.raises(ValueError, match=f"^expected {message}$"):
-        check_columns(document_id, [["x", word]])
+        format_coreference(document_id, 0, [["x", word]], [[]])
 
 
 def test_propositions_by_hand():

@@ -554,6 +554,25 @@ def test_an_output_format_that_does_not_exist_is_refused(task, trained):
         Predictor.from_archive(trained(task), extra_args={"output_format": "xml"})
 
 
+@pytest.mark.parametrize(
+    "task, line, message",
+    [
+        ("coref", {"sentences": [["New York"]]}, "words without spaces, found 'New York'"),
+        ("coref", {"text": "Yes.", "id": "a b"}, "document names without spaces .* found 'a b'"),
+        ("ner", {"tokens": ["New York"]}, "words without spaces .* found 'New York'"),
+        ("srl", {"tokens": ["Go"], "predicates": [0]}, "predicates at different words"),
+    ],
+)
+def test_a_prediction_that_columns_cannot_hold_is_shown(task, trained, line, message):
+    predictor = Predictor.from_archive(trained(task), extra_args={"output_format": "conll"})
+    output = predictor.predict_json(line)
+    if task == "srl":
+        # A corpus may have two predicates at one word.
+        output["frames"] *= 2
+    with pytest.raises(ValueError, match=f"^{{.*: expected {message}.* Use JSON output instead"):
+        predictor.dump_line(output)
+
+
 @pytest.mark.parametrize("task", ["coref", "srl"])
 def test_a_folder_of_conll_2012_is_a_corpus_wherever_a_file_is(task, tmp_path):
     (tmp_path / "data/nw").mkdir(parents=True)

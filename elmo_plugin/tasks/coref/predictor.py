@@ -7,11 +7,11 @@ from allennlp.data import Field, Instance, Token
 from allennlp.predictors import Predictor
 from overrides import overrides
 
-from elmo_plugin.corpora.conll2012 import Mention, check_columns, format_coreference
+from elmo_plugin.corpora.conll2012 import Mention, format_coreference
 from elmo_plugin.corpora.tokenizer import sentences_by_rules, tokenize_with_spacy
 from elmo_plugin.tasks.coref.reader import UNKNOWN, genre_of, mentions_of
 from elmo_plugin.tasks.prediction import MarkedWords, Part, Prediction
-from elmo_plugin.tasks.predictor import TEXT, WORDS, TaskPredictor, in_columns
+from elmo_plugin.tasks.predictor import TEXT, WORDS, TaskPredictor
 from elmo_plugin.util.errors import expect
 
 
@@ -79,15 +79,6 @@ class CorefPredictor(TaskPredictor):
         return map(MarkedWords, prediction["sentences"], spans)
 
     @overrides
-    def predict_batch_instance(self, instances: List[Instance]) -> List[JsonDict]:
-        """Raises a `ValueError` if `conll` cannot hold a document's name or words."""
-        for instance in instances:
-            metadata = instance["metadata"].metadata
-            name = metadata["document_id"]
-            self._check_columns(name, metadata["sentences"], f"document {name!r}")
-        return super().predict_batch_instance(instances)
-
-    @overrides
     def _checked(self, line: JsonDict, location: str) -> JsonDict:
         has_one = ("text" in line) != ("sentences" in line)
         expect(has_one, location, 'either "text" or "sentences"', line)
@@ -96,14 +87,7 @@ class CorefPredictor(TaskPredictor):
             is_right = len(line["speakers"]) == len(line.get("sentences", ()))
             expect(is_right, location, expected, line["speakers"])
         # The scorer distinguishes documents by their names.
-        line = {"id": f"line_{self._num_lines}", **line}
-        self._check_columns(line["id"], _sentences(line)[0], location)
-        return line
-
-    def _check_columns(self, document_id: str, sentences: List[List[str]], location: str) -> None:
-        if self._output_format == "conll":
-            with in_columns(location):
-                check_columns(document_id, sentences)
+        return {"id": f"line_{self._num_lines}", **line}
 
     @overrides
     def _json_to_instance(self, json_dict: JsonDict) -> Instance:

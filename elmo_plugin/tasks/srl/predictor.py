@@ -15,7 +15,7 @@ from elmo_plugin.corpora.conll2012 import format_propositions
 from elmo_plugin.corpora.tag_spans import tags_to_spans
 from elmo_plugin.corpora.tokenizer import verb_positions
 from elmo_plugin.tasks.prediction import MarkedWords, Part, Prediction
-from elmo_plugin.tasks.predictor import WORD, WORDS, TaskPredictor, in_columns
+from elmo_plugin.tasks.predictor import WORD, WORDS, TaskPredictor
 from elmo_plugin.tasks.srl.reader import ROLES
 from elmo_plugin.util.errors import ConfigurationError, excerpt, expect
 
@@ -229,9 +229,6 @@ class SrlPredictor(TaskPredictor):
     def _for_scorer(self, outputs: JsonDict) -> str:
         if "frames" in outputs:
             return _propositions(outputs["tokens"], outputs["frames"])
-        if self._frames and self._frames[-1]["tokens"] != outputs["tokens"]:
-            # `max_instances` ended the file before the sentence's last predicate.
-            self._frames.clear()
         self._frames.append(outputs)
         if not outputs[_IS_LAST]:
             return ""
@@ -278,6 +275,4 @@ def _propositions(words: List[str], frames: List[JsonDict]) -> str:
         (frame["predicate"], "verb" if lemma in ("", "-") else lemma)
         for frame, lemma in zip(frames, lemmas)
     ]
-    # A corpus may have two predicates at one word, which the format cannot hold.
-    with in_columns(repr(" ".join(words))):
-        return format_propositions(len(words), predicates, [frame["tags"] for frame in frames])
+    return format_propositions(len(words), predicates, [frame["tags"] for frame in frames])

@@ -172,17 +172,6 @@ def test_the_line_that_begins_a_document_comes_out_as_it_stands_in_the_file(tmp_
     assert "\t8)\t" in written
 
 
-def test_a_name_that_the_columns_have_no_room_for_is_refused_before_it_is_read(tmp_path):
-    path = tmp_path / "x.gold_conll"
-    text = CORPUS.read_text(encoding="utf-8")
-    begin, rest = text.split("\n", 1)
-    path.write_text("#begin document (a b); part 000\n" + rest, encoding="utf-8")
-    (instance, *_) = CorefReader().read(path)
-    make().predict_instance(instance)
-    with pytest.raises(ValueError, match="document 'a b': .*without spaces.*Use JSON output"):
-        make(output_format="conll").predict_instance(instance)
-
-
 def test_columns_can_be_read_back(tmp_path):
     predictor = make(output_format="conll")
     line = predictor.load_line(json.dumps({"text": TEXT, "id": "mz/keys"}))
@@ -212,16 +201,3 @@ def test_columns_can_be_read_back(tmp_path):
 )
 def test_sentences_end_at_full_stops_and_empty_lines(text, sentences):
     assert list(map(" ".join, make().predict(text)["sentences"])) == sentences
-
-
-@pytest.mark.parametrize(
-    "line, message",
-    [
-        ({"sentences": [["New York"]]}, "words without spaces, found 'New York'"),
-        ({"text": "Yes.", "id": "a b"}, "without spaces that do not start with #, found 'a b'"),
-    ],
-)
-def test_what_the_columns_cannot_hold_is_named_by_its_line(line, message):
-    make().load_line(json.dumps(line))
-    with pytest.raises(ValueError, match=f"line 1: .*{message}. Use JSON output instead"):
-        make(output_format="conll").load_line(json.dumps(line))

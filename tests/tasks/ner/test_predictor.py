@@ -1,4 +1,3 @@
-import json
 from pathlib import Path
 
 import pytest
@@ -82,9 +81,3 @@ def test_sentences_are_written_as_columns_too(make):
     predictor = make(output_format="conll")
     output = predictor.predict_json(predictor.load_line('{"tokens": ["#", "won"]}\n'))
     assert predictor.dump_line(output) == "# {}\nwon {}\n\n".format(*output["tags"])
-
-
-def test_a_word_that_columns_cannot_hold_is_named_before_any_work(make):
-    predictor = make(output_format="conll")
-    with pytest.raises(ValueError, match="line 1: .*found 'New York'. Use JSON output instead"):
-        predictor.load_line(json.dumps({"tokens": ["New York"]}))

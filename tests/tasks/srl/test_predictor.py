@@ -141,25 +141,6 @@ def test_positions_count_the_tokens_that_were_given(make):
     assert output["frames"][0]["lemma"] == "play"
 
 
-def test_two_predicates_at_one_word_are_named_with_their_sentence(make):
-    predictor = make(output_format="conll")
-    output = predictor.predict_json({"tokens": ["They", "play"], "predicates": [1]})
-    output["frames"] *= 2
-    message = r"'They play': expected predicates at different words .* Use JSON output instead"
-    with pytest.raises(ValueError, match=message):
-        predictor.dump_line(output)
-
-
-def test_a_sentence_cut_short_does_not_leak_into_the_next(make, archive):
-    predictor = make(output_format="conll")
-    instances = list(archive.validation_dataset_reader.read(TEST))
-    cut = next(i for i in instances if not i["metadata"].metadata["is_last_of_sentence"])
-    whole = next(i for i in instances if i["metadata"].metadata["is_last_of_sentence"])
-    assert predictor.dump_line(predictor.predict_instance(cut)) == ""
-    written = predictor.dump_line(predictor.predict_instance(whole))
-    assert len(written.splitlines()) == len(whole["tokens"].tokens) + 1
-
-
 def test_a_corpus_in_json_has_gold_tags_and_nothing_internal(make, archive):
     predictor = make()
     (instance,) = itertools.islice(predictor._dataset_reader.read(TEST), 1)
