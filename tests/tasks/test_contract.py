@@ -560,6 +560,7 @@ def test_an_output_format_that_does_not_exist_is_refused(task, trained):
         ("coref", {"sentences": [["New York"]]}, "words without spaces, found 'New York'"),
         ("coref", {"text": "Yes.", "id": "a b"}, "document names without spaces .* found 'a b'"),
         ("ner", {"tokens": ["New York"]}, "words without spaces .* found 'New York'"),
+        ("ner", {"tokens": ["-DOCSTART-"]}, "words .* that do not start with -DOCSTART-"),
         ("srl", {"tokens": ["Go"], "predicates": [0]}, "predicates at different words"),
     ],
 )
