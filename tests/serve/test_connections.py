@@ -26,14 +26,14 @@ CHUNKED = POST + b"Transfer-Encoding: chunked\r\n\r\n"
 
 
 class Server:
-    def __init__(self, seconds_to_wait=SECONDS_TO_WAIT, loop="auto", files=None):
+    def __init__(self, seconds_to_wait=SECONDS_TO_WAIT, files=None):
         def limit_files():
             if files is not None:
                 resource.setrlimit(resource.RLIMIT_NOFILE, files)
 
         module = "tests.serve.stub_server"
         self.process = subprocess.Popen(
-            [sys.executable, "-m", module, str(seconds_to_wait), loop],
+            [sys.executable, "-m", module, str(seconds_to_wait)],
             stderr=subprocess.PIPE, text=True, cwd=PROJECT, preexec_fn=limit_files,
         )  # fmt: skip
         url = self.process.stderr.readline()
@@ -103,10 +103,9 @@ def is_closed(connection):
         return True
 
 
-@pytest.mark.parametrize("loop", ["auto", "asyncio"])
 @pytest.mark.usefixtures("files")
-def test_idle_connections_keep_nobody_out_and_the_oldest_are_closed(start, loop):
-    server = start(60, loop)
+def test_idle_connections_keep_nobody_out_and_the_oldest_are_closed(start):
+    server = start(60)
     idle = [server.connect() for _ in range(2000)]
     begin = time.perf_counter()
     assert server.ask()[0] == 200 and server.predict(0)[0] == 200

@@ -349,33 +349,6 @@ def test_a_small_model_can_learn_a_corpus_by_heart(task):
     assert learn(model, batches, rate, num_epochs)[metric] == 1.0
 
 
-@pytest.mark.parametrize(
-    "task, encoders",
-    [
-        ("ner", ["lower_encoder", "upper_encoder"]),
-        ("snli", ["encoder", "composition_encoder"]),
-        ("squad", ["encoder", "residual_encoder"]),
-    ],
-)
-def test_dropout_silences_the_same_inputs_in_all_words_of_a_text(task, encoders):
-    instances = read(task, max_instances=8)
-    vocab = Vocabulary.from_instances(instances)
-    model, seen = build(task, vocab, dropout=0.5), []
-    for name in encoders:
-        getattr(model, name).register_forward_pre_hook(lambda _, inputs: seen.append(inputs))
-    with torch.no_grad():
-        # Nothing but dropout makes zeros.
-        for parameter in model.parameters():
-            parameter.fill_(0.1)
-    model.train()(**make_batch(vocab, instances, elmo=False))
-    assert len(seen) >= 2
-    for vectors, mask in seen:
-        silenced = vectors.eq(0).all(dim=1)
-        assert silenced.any() and not silenced.all()
-        for text, length, columns in zip(vectors, mask.sum(1).tolist(), silenced):
-            assert (text[:length, ~columns] != 0).all()
-
-
 @each_task
 def test_the_baseline_has_no_part_of_elmo(task, trained):
     model = trained(task).model

@@ -5,9 +5,8 @@ from collections import Counter
 import numpy
 import pytest
 import torch
-from allennlp.common import Params
 from allennlp.common.checks import ConfigurationError
-from allennlp.data import DataLoader, DatasetReader, Vocabulary
+from allennlp.data import Vocabulary
 
 from elmo_plugin.tasks.bilm.data_loader import BilmDataLoader
 from elmo_plugin.tasks.bilm.reader import BilmReader
@@ -175,16 +174,6 @@ def test_batches_go_to_the_device(make_loader):
     batch = next(iter(loader))
     assert batch["characters"].is_meta and batch["forward_targets"].is_meta
     assert isinstance(batch["batch_sizes"], list)
-
-
-def test_it_is_built_from_a_configuration(folder, vocabulary):
-    reader = DatasetReader.from_params(Params({"type": "elmo-bilm"}))
-    params = Params({"type": "elmo-bilm", "order": "streams", "batch_size": 4, "num_workers": 0})
-    loader = DataLoader.from_params(params, reader=reader, data_path=str(folder / "*.txt"))
-    assert isinstance(loader, BilmDataLoader)
-    loader.index_with(vocabulary)
-    assert next(iter(loader))["num_streams"] == 4
-    assert sum(1 for _ in loader.iter_instances()) == 200
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -8,7 +8,6 @@ from allennlp.models import Model
 from allennlp.predictors import Predictor
 from overrides import overrides
 
-from elmo_plugin.corpora.conll2012 import read_documents
 from elmo_plugin.tasks.coref import CorefPredictor, CorefReader, CorefScores
 
 FIXTURES = Path(__file__).parents[3] / "fixtures"
@@ -170,24 +169,6 @@ def test_the_line_that_begins_a_document_comes_out_as_it_stands_in_the_file(tmp_
     written = predictor.dump_line(predictor.predict_instance(*CorefReader().read(path)))
     assert written.splitlines()[0] == line
     assert "\t8)\t" in written
-
-
-def test_columns_can_be_read_back(tmp_path):
-    predictor = make(output_format="conll")
-    line = predictor.load_line(json.dumps({"text": TEXT, "id": "mz/keys"}))
-    path = tmp_path / "out.gold_conll"
-    path.write_text(predictor.dump_line(predictor.predict_json(line)))
-    (document,) = read_documents(path)
-    assert (document.document_id, document.part) == ("mz/keys", 0)
-    places = [
-        (number, mention.cluster_id, mention.start, mention.end)
-        for number, sentence in enumerate(document.sentences)
-        for mention in sentence.mentions
-    ]
-    assert places == [
-        *[(0, 0, 0, 0), (0, 1, 0, 1), (0, 2, 1, 1)],
-        *[(1, 0, 2, 2), (1, 1, 2, 3), (1, 2, 3, 3)],
-    ]
 
 
 @pytest.mark.parametrize(

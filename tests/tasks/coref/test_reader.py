@@ -3,7 +3,7 @@ import re
 
 import pytest
 import torch
-from allennlp.data import Batch, Token, Vocabulary
+from allennlp.data import Token
 
 from elmo_plugin.tasks.coref import CorefReader
 from elmo_plugin.tasks.coref.reader import genre_of
@@ -72,24 +72,6 @@ def test_a_document_without_mentions_is_labelled_too(tmp_path):
     (instance,) = read(tmp_path, text)
     assert instance["gold_mentions"].tensor.shape == (0, 3)
     assert instance["metadata"].metadata["clusters"] == []
-
-
-def test_documents_of_a_batch_are_padded_apart_from_what_they_hold(tmp_path):
-    long, short = (
-        read(tmp_path, PART)[0],
-        CorefReader().text_to_instance(sentences("No ."), None, "nw", []),
-    )
-    reader, batch = CorefReader(), Batch([long, short])
-    for instance in batch.instances:
-        reader.apply_token_indexers(instance)
-    batch.index_instances(Vocabulary.from_instances([long]))
-    tensors = batch.as_tensor_dict()
-    assert tensors["sentences"]["words"]["tokens"].shape == (2, 2, 4)
-    assert tensors["speakers"][1].tolist() == [0, 0] + [-1] * 5
-    assert tensors["gold_mentions"].shape == (2, 5, 3)
-    assert tensors["gold_mentions"][1].unique().tolist() == [-1]
-    # The genre that the vocabulary lacks is the unknown one.
-    assert tensors["genre"].tolist() == [2, 1]
 
 
 @pytest.mark.parametrize(
