@@ -37,14 +37,7 @@ def _imported(name: str) -> Any:
 
 @lru_cache(maxsize=None)
 def _spacy(language: str) -> Any:
-    spacy = _imported("spacy")
-    try:
-        return spacy.blank(language).tokenizer
-    except ImportError as error:
-        raise ConfigurationError(
-            f"Expected the code of a language that spaCy can tokenise, such as en or de, found "
-            f"{language!r} ({error})."
-        ) from error
+    return _imported("spacy").blank(language).tokenizer
 
 
 @lru_cache(maxsize=None)
@@ -60,7 +53,7 @@ def _sentencizer() -> Any:
 def tokenize_with_spacy(text: str, language: str = "en") -> List["Token"]:
     """
     Tokens with character offsets, by spaCy's rules. The rules for English split hyphenated words,
-    as in OntoNotes. Raises `ConfigurationError` if spaCy does not know the code of the language.
+    as in OntoNotes. `language` is a code that spaCy knows.
     """
     return [token for token in _spacy(language)(text) if not token.is_space]
 

@@ -160,14 +160,10 @@ async def _reply(batches: Batches, kind: str, request: Any, limits: Limits) -> A
     except ClientDisconnect:
         # Nobody reads this response. Its status is for `/metrics`.
         return Response(status_code=499)
-    except TooLarge as error:
-        return _problem(413, str(error))
-    except (ValueError, ConfigurationError) as error:
-        return _problem(422, str(error))
+    except (ValueError, ConfigurationError, Unavailable) as error:
+        return _problem(getattr(error, "status", 422), str(error))
     except asyncio.TimeoutError:
         return _problem(408, f"the request was not sent within {_TIME_TO_SEND:.0f} seconds.")
-    except Unavailable as error:
-        return _problem(503, str(error))
     except asyncio.CancelledError:
         return _problem(503, "the server stops. Try again later.")
     except Exception:

@@ -39,6 +39,8 @@ class Limits:
 class TooLarge(ValueError):
     """A request is above a limit. The message says which."""
 
+    status = 413
+
 
 class ServedTask:
     """

@@ -1,11 +1,9 @@
 """What all six tasks promise, tested once for each."""
 
 import json
-import shutil
 
 import pytest
 import torch
-from allennlp.commands.train import train_model_from_file
 from allennlp.common import Params
 from allennlp.common.checks import ConfigurationError
 from allennlp.common.testing import ModelTestCase
@@ -19,7 +17,6 @@ from allennlp.predictors import Predictor
 
 from elmo_plugin.tasks.prediction import Prediction
 from elmo_plugin.util import bfloat16
-from tests.commands.running import run
 from tests.html import shown, text_of
 from tests.tasks.small import (
     CORPORA,
@@ -545,24 +542,3 @@ def test_a_prediction_that_columns_cannot_hold_is_shown(task, trained, line, mes
         output["frames"] *= 2
     with pytest.raises(ValueError, match=f"^{{.*: expected {message}.* Use JSON output instead"):
         predictor.dump_line(output)
-
-
-@pytest.mark.parametrize("task", ["coref", "srl"])
-def test_a_folder_of_conll_2012_is_a_corpus_wherever_a_file_is(task, tmp_path):
-    (tmp_path / "data/nw").mkdir(parents=True)
-    for name in ("data/b.v4_gold_conll", "data/nw/a.v4_gold_conll"):
-        shutil.copy(DEV[task], tmp_path / name)
-    paths = {f"{part}_data_path": str(tmp_path / "data") for part in ("train", "validation")}
-    overrides = {**paths, "trainer.num_epochs": 1}
-    train_model_from_file(FIXTURES / f"experiments/{task}.jsonnet", tmp_path / "run", overrides)
-    scores, lines = [], []
-    for path in (DEV[task], tmp_path / "data"):
-        archive, out = tmp_path / "run/model.tar.gz", tmp_path / "out"
-        run("evaluate", archive, path, "--output-file", out)
-        metrics = json.loads(out.read_text()).items()
-        scores.append({name: value for name, value in metrics if "f1" in name})
-        run("predict", archive, path, "--use-dataset-reader", "--silent", "--output-file", out)
-        lines.append(out.read_text().splitlines())
-    # Of a corpus and of the same corpus twice.
-    assert scores[0] and scores[1] == pytest.approx(scores[0])
-    assert lines[1] == 2 * lines[0]
