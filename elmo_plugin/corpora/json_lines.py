@@ -74,7 +74,7 @@ def _fits(value: Any, form: Dict[str, Any]) -> bool:
     if "const" in form:
         return bool(value == form["const"])
     # Not `isinstance`: bool is a subclass of int.
-    if type(value) is not _TYPES.get(form.get("type"), type(value)):
+    if type(value) is not _TYPES.get(form.get("type", ""), type(value)):
         return False
     if isinstance(value, str):
         return bool(re.search(form.get("pattern", ""), value))

@@ -1,4 +1,5 @@
 import json
+import sys
 from typing import Any, Dict, List, Optional
 
 from elmo_plugin.analysis.neighbours import ContextIndex, Query, find_neighbours
@@ -49,10 +50,9 @@ class WordAnalyzer:
         example = json.dumps(self.example)
         line = parse_object(request, "the request", example)
         line = check_fields(line, self.schema, "the request", example)
-        words, position = line.get("words", []), line.get("position")
+        words, position = line.get("words", []), line.get("position", sys.maxsize)
         expected = f'"words" and the "position" of one of them, as in {example}'
-        is_right = position is not None and position < len(words)
-        expect(is_right, "the request", expected, line)
+        expect(position < len(words), "the request", expected, line)
         self._limits.check_words([words])
         return Query(tuple(words), position)
 

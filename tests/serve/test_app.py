@@ -229,7 +229,7 @@ def test_layers_are_rounded_as_by_the_cache_and_none_is_kept(archive_of, tmp_pat
 
 def test_archives_of_one_task_or_of_none_are_refused(archive_of, monkeypatch):
     ner = archive_of("ner")
-    with pytest.raises(ConfigurationError, match="are both of the task ner"):
+    with pytest.raises(ConfigurationError, match="one archive of the task ner, found a second"):
         load_tasks([ner, ner], load_predictor, Limits())
     monkeypatch.delattr("elmo_plugin.tasks.ner.NerPredictor.example")
     with pytest.raises(ConfigurationError, match="one of the project's tasks, found NamedEntity"):

@@ -8,7 +8,7 @@ from allennlp.common import Params
 from allennlp.common.checks import ConfigurationError
 from allennlp.common.testing import ModelTestCase
 from allennlp.common.util import sanitize
-from allennlp.data import Batch, DatasetReader, Token, Vocabulary
+from allennlp.data import Batch, DatasetReader, Vocabulary
 from allennlp.data.data_loaders import MultiProcessDataLoader
 from allennlp.data.dataset_readers.dataset_reader import WorkerInfo
 from allennlp.data.fields import ListField
@@ -290,11 +290,6 @@ def lstm(size: int):
 
 # Settings, the instances of each batch, rate, number of epochs, and the metric that becomes 1.
 LEARNED = {
-    # Nothing is learned of spans that are not kept: many are, and none crosses a mention.
-    "coref": ({"encoder": lstm(32), "lexical_dropout": 0.0,
-               "scoring": {"max_span_width": 3, "spans_per_word": 2.0, "feedforward_dim": 32,
-                           "dropout": 0.0}},
-              [slice(2)], (0.01, 80), "coref_f1"),
     "ner": ({"lower_encoder": lstm(32), "upper_encoder": lstm(16), "dropout": 0.0,
              "placement": placement("input")},
             [slice(first, first + 5) for first in range(0, 20, 5)], (0.02, 40),
@@ -316,33 +311,14 @@ LEARNED = {
 }  # fmt: skip
 
 
-@each_of_six
+@pytest.mark.parametrize("task", LEARNED)
 def test_a_small_model_can_learn_a_corpus_by_heart(task):
     torch.manual_seed(1)
     settings, batches, (rate, num_epochs), metric = LEARNED[task]
-    reader, instances = make_reader(task), read(task)
-    if task == "coref":
-        texts = {
-            "Anna closed the old ferry ./She said that it was no longer safe .": [
-                [(0, 0), (6, 6)],
-                [(4, 4), (9, 9)],
-            ],
-            "Peter said that he bought it ./Anna saw him .": [[(0, 0), (3, 3), (9, 9)]],
-        }
-        sentences = [
-            [[Token(word) for word in sentence.split()] for sentence in text.split("/")]
-            for text in texts
-        ]
-        instances = [
-            reader.text_to_instance(text, None, "nw", clusters)
-            for text, clusters in zip(sentences, texts.values())
-        ]
-        for instance in instances:
-            reader.apply_token_indexers(instance)
+    instances = read(task)
     vocab = Vocabulary.from_instances(instances)
     model = build(task, vocab, **settings)
-    elmo = "placement" in settings
-    batches = [make_batch(vocab, instances[chosen], elmo) for chosen in batches]
+    batches = [make_batch(vocab, instances[chosen]) for chosen in batches]
     assert learn(model, batches, rate, num_epochs)[metric] == 1.0
 
 

@@ -95,20 +95,23 @@ class AntecedentScorer(torch.nn.Module):
         # Shared by all pairs: the input layer's products with spans, and with pairs of features.
         span_products = torch.addmm(bias, top_spans.representations(), span.t())
         feature_products = (same_speaker.unsqueeze(1) + distances).flatten(0, 1)
-        parts = [each.split(self.part_dims, dim=1) for each in (antecedent, product)]
+        of_antecedent, of_product = (
+            each.split(self.part_dims, dim=1) for each in (antecedent, product)
+        )
+        weights = list(zip(of_antecedent, of_product))
         num_top_spans = len(top_spans.starts)
         for first in range(0, num_top_spans, _SPANS_AT_ONCE):
             spans = slice(first, min(first + _SPANS_AT_ONCE, num_top_spans))
             antecedents = slice(max(0, first - self.max_antecedents), spans.stop - 1)
             products = (span_products[spans], feature_products)
-            yield self._block(top_spans, spans, antecedents, list(zip(*parts)), *products)
+            yield self._block(top_spans, spans, antecedents, weights, *products)
 
     def _block(
         self,
         top_spans: TopSpans,
         spans: slice,
         antecedents: slice,
-        weights: Sequence[Tuple[torch.Tensor, ...]],
+        weights: Sequence[Tuple[torch.Tensor, torch.Tensor]],
         span_products: torch.Tensor,
         feature_products: torch.Tensor,
     ) -> AntecedentScores:
