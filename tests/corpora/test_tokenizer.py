@@ -80,6 +80,7 @@ def test_without_a_package_the_error_names_the_extra(monkeypatch, package):
         treebank_words("They play.")
 
 
-@pytest.mark.parametrize("written, plain", [("-lrb-", "-lrb-"), ("\\", "\\"), ("plain", "plain")])
-def test_what_is_no_escape_of_the_treebank_is_left(written, plain):
-    assert plain_word(written) == plain
+def test_escapes_of_the_treebank_are_undone():
+    escaped = "-LRB- -RRB- -LSB- -RSB- -LCB- -RCB- `` '' ` and\\/or \\*\\* -lrb- \\ 's 2\u00a01\\/2"
+    plain = "( ) [ ] { } \" \" ' and/or ** -lrb- \\ 's 2\u00a01/2"
+    assert [plain_word(word) for word in escaped.split(" ")] == plain.split(" ")

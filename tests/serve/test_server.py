@@ -1,7 +1,6 @@
 import json
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
@@ -25,32 +24,6 @@ def test_the_models_are_described_and_answer_their_examples(server):
             url = f"{server['url']}{kind}/{name}"
             answer = httpx.post(url, json=task["example"], timeout=60)
             assert answer.status_code == 200 and answer.json(), answer.text
-
-
-def test_many_clients_get_their_own_answers(server):
-    expected = {}
-    for number in range(8):
-        tokens = ["They", "play", f"word{number}", "."]
-        answer = httpx.post(f"{server['url']}predict/ner", json={"tokens": tokens}, timeout=60)
-        expected[number] = answer.json()
-        assert answer.json()["tokens"] == tokens
-
-    def ask(count):
-        number = count % 8
-        tokens = ["They", "play", f"word{number}", "."]
-        answer = httpx.post(f"{server['url']}predict/ner", json={"tokens": tokens}, timeout=60)
-        return answer.status_code == 200 and answer.json() == expected[number]
-
-    with ThreadPoolExecutor(16) as pool:
-        assert all(pool.map(ask, range(80)))
-    text = httpx.get(f"{server['url']}metrics").text
-    sizes = dict(
-        line.removeprefix('elmo_batch_size_bucket{kind="ner",le=').replace('"', "").split("} ")
-        for line in text.splitlines()
-        if line.startswith('elmo_batch_size_bucket{kind="ner"')
-    )
-    # Some batches had more than one request.
-    assert float(sizes["+Inf"]) > float(sizes["1.0"])
 
 
 def test_it_listens_on_this_machine_only(server):

@@ -102,12 +102,11 @@ def genre_of(document_id: str) -> str:
 
 def _documents(file_path: str) -> Iterator[Document]:
     """All documents of a file; logs a warning at the end if they have no mentions."""
-    document = None
     has_mentions = False
     for document in read_documents(file_path):
         has_mentions |= any(sentence.mentions for sentence in document.sentences)
         yield document
-    if document and not has_mentions:
+    if not has_mentions:
         message = "%s: expected mentions in the last column, to train or evaluate, found none"
         logger.warning(message, file_path)
 
