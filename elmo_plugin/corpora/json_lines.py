@@ -61,9 +61,10 @@ def check_fields(
     fields = {name: value for name, value in fields.items() if value is not None}
     for name, form in schema.items():
         if name in fields:
-            expected = f'"{name}" to be {form.get("description", form)}, as in {example}'
+            expected = f'"{name}" to be {form.get("description", form)}'
             shown = excerpt(json.dumps(fields[name], ensure_ascii=False))
-            expect(_fits(fields[name], form), location, expected, shown)
+            advice = f"A correct input is {example}"
+            expect(_fits(fields[name], form), location, expected, shown, advice)
     return fields
 
 

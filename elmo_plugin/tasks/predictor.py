@@ -100,13 +100,13 @@ class TaskPredictor(Predictor):
     @overrides
     def dump_line(self, outputs: JsonDict) -> str:
         """Raises a `ValueError` if the other output format cannot hold a prediction."""
-        line = json.dumps(outputs, ensure_ascii=False)
         if self._output_format == "json":
-            return line + "\n"
+            return json.dumps(outputs, ensure_ascii=False) + "\n"
         try:
             return self._for_scorer(outputs)
         except ValueError as error:
-            raise ValueError(f"{excerpt(line)}: {error}. Use JSON output instead.") from error
+            shown = excerpt(json.dumps(outputs, ensure_ascii=False))
+            raise ValueError(f"{shown}: {error}. Use JSON output instead.") from error
 
     @overrides
     def get_interpretable_layer(self) -> torch.nn.Module:
