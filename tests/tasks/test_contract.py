@@ -425,7 +425,10 @@ WRONG_LINES = {
     "coref": [
         ({"sentence": "A dog."}, 'either "text" or "sentences", found {"sentence": "A dog'),
         ({"text": "A dog.", "sentences": [["A"]]}, 'either "text" or "sentences", found'),
-        ({"text": ["A", "dog"]}, '"text" to be some text, found .*"A".* A correct input is {"text"'),
+        (
+            {"text": ["A", "dog"]},
+            '"text" to be some text, found .*"A".* A correct input is',
+        ),
         ({"text": " \n"}, '"text" to be some text'),
         ({"text": "A", "speakers": ["Tom"]}, '"speakers" with a name for each of the "sentences"'),
         ({"sentences": []}, '"sentences" to be a list of sentences'),
