@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import dataclass
-from typing import Iterator, List, Optional, Sequence, Tuple
+from typing import Iterable, Iterator, List, Optional, Sequence, Tuple
 
 from elmo_plugin.util.errors import expect
 from elmo_plugin.util.text_files import FilePath, numbered_lines
@@ -72,6 +72,11 @@ def read_blocks(
     expect(first_line, path, "one word per line", "no words", "Name another file.")
 
 
-def is_cell(text: str) -> bool:
-    """True if a text can be a cell."""
-    return bool(text) and not _BLANK.search(text)
+def check_cells(texts: Iterable[str], description: str, reserved: str = "") -> None:
+    """Raises `ValueError` unless each text can be a cell, and does not start with `reserved`."""
+    expected = f"{description} without spaces"
+    if reserved:
+        expected += f" that do not start with {reserved}"
+    for text in texts:
+        is_right = text and not _BLANK.search(text) and not (reserved and text.startswith(reserved))
+        expect(is_right, "", expected, repr(text))

@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from typing import Iterator, Optional, Sequence, Tuple
 
-from elmo_plugin.corpora.columns import is_cell, read_blocks
+from elmo_plugin.corpora.columns import check_cells, read_blocks
 from elmo_plugin.util.errors import expect
 from elmo_plugin.util.text_files import FilePath
 
@@ -51,12 +51,6 @@ def read_sentences(path: FilePath, tag_column: Optional[int] = None) -> Iterator
         is_document_start = False
 
 
-def check_word(word: str) -> None:
-    """Raises `ValueError` if the columns cannot hold a word."""
-    is_right = is_cell(word) and word != DOCUMENT_START
-    expect(is_right, "", f"words without spaces, and not {DOCUMENT_START}", repr(word))
-
-
 def format_sentence(
     words: Sequence[str],
     predicted: Sequence[str],
@@ -65,13 +59,12 @@ def format_sentence(
 ) -> str:
     """
     Writes a sentence as `conlleval` reads it: per word a line with the word, its gold tag (if
-    given) and its predicted tag. The last line is empty. For the words see `check_word`. With
+    given) and its predicted tag. The last line is empty. Raises `ValueError` as `check_cells`. With
     `is_document_start`, a `-DOCSTART-` line comes first. `conlleval` counts it as a correct tag,
     which slightly changes its accuracy and no other score.
     """
     columns = [words, predicted] if gold is None else [words, gold, predicted]
-    for word in words:
-        check_word(word)
+    check_cells(words, "words", reserved=DOCUMENT_START)
     rows = list(zip(*columns, strict=True))
     if is_document_start:
         start = (DOCUMENT_START, *["O"] * (len(columns) - 1))

@@ -1,12 +1,14 @@
 """Reads files with one JSON object per line, and checks their fields."""
 
 import json
+import re
 from typing import Any, Dict, Iterator, Tuple
 
 from elmo_plugin.util.errors import excerpt, expect, unexpected
 from elmo_plugin.util.text_files import FilePath, numbered_lines
 
 _KINDS = {str: "a string", list: "a list", int: "an integer"}
+_TYPES = {"string": str, "array": list, "integer": int}
 
 
 def read_objects(path: FilePath) -> Iterator[Tuple[str, Dict[str, Any]]]:
@@ -36,10 +38,8 @@ def parse_object(text: str, location: str, example: str = "") -> Dict[str, Any]:
             json.dumps(found, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
         half = error.object[error.start].encode("ascii", "backslashreplace").decode()
-        raise ValueError(
-            f"{location}: expected text, found the lone surrogate {half}, which is half of a "
-            "character. Was an emoji cut in two?"
-        ) from error
+        advice = "It is half of a character. Was an emoji cut in two?"
+        raise unexpected(location, "text", f"the lone surrogate {half}", advice) from error
     except (ValueError, RecursionError) as error:
         found, reason = None, f" ({error}). Was it cut off, or is it in another format?"
         if "\n" in text.strip():
@@ -49,6 +49,40 @@ def parse_object(text: str, location: str, example: str = "") -> Dict[str, Any]:
         like = f" like {example}" if example else ""
         raise ValueError(f"{location}: expected a JSON object{like}, found {shown!r}{reason}")
     return found
+
+
+def check_fields(
+    fields: Dict[str, Any], schema: Dict[str, Dict[str, Any]], location: str, example: str
+) -> Dict[str, Any]:
+    """
+    Returns an object without its null fields, which count as absent. Raises `ValueError` if a field
+    does not fit its JSON schema, whose `description` is in the message.
+    """
+    fields = {name: value for name, value in fields.items() if value is not None}
+    for name, form in schema.items():
+        if name in fields:
+            expected = f'"{name}" to be {form.get("description", form)}'
+            shown = excerpt(json.dumps(fields[name], ensure_ascii=False))
+            advice = f"A correct input is {example}"
+            expect(_fits(fields[name], form), location, expected, shown, advice)
+    return fields
+
+
+def _fits(value: Any, form: Dict[str, Any]) -> bool:
+    """Whether a value fits a JSON schema of strings, integers or lists of them."""
+    if "anyOf" in form:
+        return any(_fits(value, each) for each in form["anyOf"])
+    if "const" in form:
+        return bool(value == form["const"])
+    # Not `isinstance`: bool is a subclass of int.
+    if type(value) is not _TYPES.get(form.get("type", ""), type(value)):
+        return False
+    if isinstance(value, str):
+        return bool(re.search(form.get("pattern", ""), value))
+    if isinstance(value, list):
+        is_long = len(value) >= form.get("minItems", 0)
+        return is_long and all(_fits(each, form.get("items", {})) for each in value)
+    return "minimum" not in form or value >= form["minimum"]
 
 
 def field(

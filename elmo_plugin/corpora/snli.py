@@ -1,6 +1,5 @@
 """SNLI's sentence pairs (Bowman et al. 2015), one JSON object per line."""
 
-import json
 import logging
 from dataclasses import dataclass
 from typing import Any, Dict, Iterator, Optional, Tuple
@@ -59,14 +58,10 @@ def read_pairs(path: FilePath) -> Iterator[Pair]:
 
 def _label(fields: Dict[str, Any], location: str, is_expected: bool) -> Optional[str]:
     label = fields.get("gold_label")
-    if is_expected:
-        is_right = label in (*LABELS, _NO_MAJORITY)
-        expected = f'"gold_label" to be {", ".join(LABELS)}, or {_NO_MAJORITY} without a majority'
-    else:
-        is_right = "gold_label" not in fields
-        expected = 'no "gold_label", as in the pairs before'
-    found = fields if "gold_label" not in fields else json.dumps(label)
-    expect(is_right, location, expected, found, "Label all pairs of a file or none.")
+    is_right = label in (*LABELS, _NO_MAJORITY) if is_expected else "gold_label" not in fields
+    expected = f'"gold_label" to be {", ".join(LABELS)}, or {_NO_MAJORITY} without a majority'
+    advice = "Label all pairs of a file or none."
+    expect(is_right, location, expected if is_expected else 'no "gold_label"', fields, advice)
     return label
 
 

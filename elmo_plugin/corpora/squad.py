@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any, Dict, Iterator, Tuple
 
 from elmo_plugin.corpora.json_lines import field, parse_object
-from elmo_plugin.util.errors import expect, unexpected
+from elmo_plugin.util.errors import expect
 from elmo_plugin.util.text_files import FilePath, numbered_lines
 
 _LAYOUT = (
@@ -101,15 +101,8 @@ def _question(
 def _answer(fields: Any, context: str, location: str) -> Answer:
     text, start = _text(fields, "text", location), _field(fields, "answer_start", int, location)
     found = context[start : start + len(text)] if start >= 0 else ""
-    if found != text:
-        first = context.find(text)
-        advice = f'Set "answer_start" to {first}, its first occurrence, if that is the right one.'
-        raise unexpected(
-            location,
-            f"the answer {text!r} at character {start} of the context",
-            repr(found),
-            advice if first >= 0 else "Copy the answer from the context exactly.",
-        )
+    expected = f"the answer {text!r} at character {start} of the context"
+    expect(found == text, location, expected, repr(found))
     return Answer(text, start)
 
 

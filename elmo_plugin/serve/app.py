@@ -47,6 +47,8 @@ def make_app(
     requests can be answered. `/metrics` is for Prometheus. Only `limits.max_bytes` is used here.
     For `batch_size` and `max_queue_size` see `Batches`.
     """
+    from fastapi import FastAPI
+
     handlers = {name: Handler(task.read, task.answer) for name, task in tasks.items()}
     handlers |= {f"draw/{name}": Handler(task.read, task.draw) for name, task in tasks.items()}
     if words is not None:
@@ -54,20 +56,6 @@ def make_app(
     metrics = _Metrics()
     batches = Batches(handlers, batch_size, max_queue_size, metrics.batch)
     metrics.waiting.set_function(lambda: batches.num_waiting)
-    app = _without_paths(batches)
-    add = partial(_add_answers, app, batches, metrics, limits)
-    for name, task in tasks.items():
-        add(f"/predict/{name}", name, **_described(task.predictor))
-        add(f"/draw/{name}", f"draw/{name}", include_in_schema=False)
-    if words is not None:
-        add("/word", "word", **_described(words))
-    models = {name: task.description() for name, task in tasks.items()}
-    _add_pages(app, {"tasks": models, "word": words is not None}, batches, metrics)
-    return app
-
-
-def _without_paths(batches: Batches) -> Any:
-    from fastapi import FastAPI
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -84,6 +72,14 @@ def _without_paths(batches: Batches) -> Any:
         redoc_url=None,
     )
     app.state.batches = batches
+    add = partial(_add_answers, app, batches, metrics, limits)
+    for name, task in tasks.items():
+        add(f"/predict/{name}", name, **_described(task.predictor))
+        add(f"/draw/{name}", f"draw/{name}", include_in_schema=False)
+    if words is not None:
+        add("/word", "word", **_described(words))
+    models = {name: task.description() for name, task in tasks.items()}
+    _add_pages(app, {"tasks": models, "word": words is not None}, batches, metrics)
     return app
 
 
@@ -164,14 +160,10 @@ async def _reply(batches: Batches, kind: str, request: Any, limits: Limits) -> A
     except ClientDisconnect:
         # Nobody reads this response. Its status is for `/metrics`.
         return Response(status_code=499)
-    except TooLarge as error:
-        return _problem(413, str(error))
-    except (ValueError, ConfigurationError) as error:
-        return _problem(422, str(error))
+    except (ValueError, ConfigurationError, Unavailable) as error:
+        return _problem(getattr(error, "status", 422), str(error))
     except asyncio.TimeoutError:
         return _problem(408, f"the request was not sent within {_TIME_TO_SEND:.0f} seconds.")
-    except Unavailable as error:
-        return _problem(503, str(error))
     except asyncio.CancelledError:
         return _problem(503, "the server stops. Try again later.")
     except Exception:

@@ -25,6 +25,8 @@ class Handler(NamedTuple):
 class Unavailable(Exception):
     """A request cannot be answered now. The message says why."""
 
+    status = 503
+
 
 @dataclass(eq=False)
 class _Job:

@@ -39,6 +39,8 @@ class Limits:
 class TooLarge(ValueError):
     """A request is above a limit. The message says which."""
 
+    status = 413
+
 
 class ServedTask:
     """
@@ -96,7 +98,6 @@ def load_tasks(
     cannot be loaded, has no task's model, or repeats the task of another.
     """
     tasks: Dict[str, ServedTask] = {}
-    archive_of: Dict[str, str] = {}
     for archive in archives:
         predictor = load_predictor(archive)
         model = predictor._model
@@ -108,7 +109,7 @@ def load_tasks(
             )
         if task in tasks:
             raise ConfigurationError(
-                f"{archive} and {archive_of[task]} are both of the task {task}: name one of them."
+                f"{archive}: expected one archive of the task {task}, found a second one."
             )
         for module in model.modules():
             if isinstance(module, Elmo):
@@ -118,5 +119,5 @@ def load_tasks(
             TrainedModel(model.state_dict(), str(archive), predictor.config)
         )
         weights = [{"at": mix.at, "weights": mix.weights, "gamma": mix.gamma} for mix in mixes]
-        archive_of[task], tasks[task] = str(archive), ServedTask(predictor, limits, weights)
+        tasks[task] = ServedTask(predictor, limits, weights)
     return tasks

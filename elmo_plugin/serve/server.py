@@ -5,7 +5,7 @@ import signal
 import socket
 import sys
 import time
-from typing import Any, Callable, Dict, Iterable, List, NoReturn, Optional, Tuple
+from typing import Any, Callable, Dict, Iterable, List, NoReturn, Optional, Set, Tuple
 
 from elmo_plugin.util.errors import INTERRUPTED, ConfigurationError
 
@@ -94,7 +94,6 @@ def serve(app: Any, host: str, port: int, on_start: Callable[[str], object]) -> 
     with listen(host, port) as listening:
         shown = f"[{host}]" if listening.family == socket.AF_INET6 else host
         on_start(f"http://{shown}:{listening.getsockname()[1]}/")
-        connections = _InOrder()
         config = uvicorn.Config(
             app,
             http="h11",
@@ -102,29 +101,19 @@ def serve(app: Any, host: str, port: int, on_start: Callable[[str], object]) -> 
             ws="none",
             log_level="error",
             access_log=False,
-            # Called every second.
-            callback_notify=_closer(connections),
             timeout_notify=0,
             timeout_graceful_shutdown=_SECONDS_TO_STOP,
         )
         server = Server(config)
-        server.server_state.connections = connections  # type: ignore[assignment]
+        # Called every second.
+        config.callback_notify = _closer(server.server_state.connections)
         server.run(sockets=[listening])
     print("stopped.", file=sys.stderr, flush=True)
     # A normal exit waits for the models, and aborts the process in the middle of a batch.
     os._exit(INTERRUPTED if signal.SIGINT in signals[:1] else 0)
 
 
-class _InOrder(Dict[Any, None]):
-    """A set in insertion order."""
-
-    add = dict.setdefault
-
-    def discard(self, element: Any) -> None:
-        self.pop(element, None)
-
-
-def _closer(connections: _InOrder) -> Callable[[], Any]:
+def _closer(connections: Set[Any]) -> Callable[[], Any]:
     """Returns a function that closes surplus and overdue connections without a complete request."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     # Half of the open files are for connections; the rest is for files, and for connections made

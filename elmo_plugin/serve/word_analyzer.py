@@ -1,12 +1,14 @@
 import json
+import sys
 from typing import Any, Dict, List, Optional
 
 from elmo_plugin.analysis.neighbours import ContextIndex, Query, find_neighbours
 from elmo_plugin.analysis.surprisal import DIRECTIONS, UNITS, Scorer
 from elmo_plugin.bilm import Bilm
 from elmo_plugin.bilm.files.softmax import SoftmaxWeights
-from elmo_plugin.corpora.json_lines import parse_object
+from elmo_plugin.corpora.json_lines import check_fields, parse_object
 from elmo_plugin.serve.served_task import Limits
+from elmo_plugin.util.errors import expect
 
 _NUM_NEIGHBOURS = 5
 
@@ -20,8 +22,13 @@ class WordAnalyzer:
     summary = "Surprisal and nearest contexts of a word in its sentence"
     example = {"words": ["They", "play", "chess"], "position": 1}
     schema = {
-        "words": {"type": "array", "items": {"type": "string", "minLength": 1}, "minItems": 1},
-        "position": {"type": "integer", "minimum": 0},
+        "words": {
+            "type": "array",
+            "items": {"type": "string", "pattern": r"^\S+(?!\s)$"},
+            "minItems": 1,
+            "description": "a list of words without white space",
+        },
+        "position": {"type": "integer", "minimum": 0, "description": "a position from 0"},
     }
 
     def __init__(
@@ -42,16 +49,10 @@ class WordAnalyzer:
         """Parses and checks a request such as `example`. Positions count from 0."""
         example = json.dumps(self.example)
         line = parse_object(request, "the request", example)
-        words: Any = line.get("words")
-        position = line.get("position")
-        are_words = isinstance(words, list) and all(
-            isinstance(word, str) and word.split() == [word] for word in words
-        )
-        if not are_words or type(position) is not int or not 0 <= position < len(words):
-            raise ValueError(
-                'the request: expected "words", a list of words without white space, and the '
-                f'"position" of one of them, counted from 0, as in {example}.'
-            )
+        line = check_fields(line, self.schema, "the request", example)
+        words, position = line.get("words", []), line.get("position", sys.maxsize)
+        expected = f'"words" and the "position" of one of them, as in {example}'
+        expect(position < len(words), "the request", expected, line)
         self._limits.check_words([words])
         return Query(tuple(words), position)
 

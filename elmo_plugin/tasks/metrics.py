@@ -35,11 +35,10 @@ class SummedMetric(Metric):
     def sums(self) -> Counter:
         """The sums over all processes. Every process must call this."""
         # Processes may have different keys, so that their sums cannot be added as one tensor.
-        of_processes = gathered(self._sums)
-        if len(of_processes) == 1:
-            # A sum would lose the keys whose count is 0.
-            return of_processes[0]
-        return sum(of_processes, Counter())
+        total: Counter = Counter()
+        for sums in gathered(self._sums):
+            total.update(sums)
+        return total
 
     def scores(self, sums: Counter) -> Dict[str, float]:
         raise NotImplementedError

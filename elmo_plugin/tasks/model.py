@@ -1,5 +1,4 @@
 import logging
-import re
 from contextlib import nullcontext
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
@@ -90,16 +89,8 @@ class TaskModel(Model):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         exact = self._dtype == "float32" or self.training
-        try:
-            with nullcontext() if exact else autocast_bfloat16(next(self.parameters()).device):
-                outputs = super().__call__(*args, **kwargs)
-        except IndexError as error:
-            # PyTorch's messages for an id outside of an embedding or another tensor.
-            if not re.search("out of range in self|out of bounds for dimension", str(error)):
-                raise
-            raise ConfigurationError(
-                f"The vocabulary or the token indexers are not those of the model: {error}."
-            ) from error
+        with nullcontext() if exact else autocast_bfloat16(next(self.parameters()).device):
+            outputs = super().__call__(*args, **kwargs)
         if exact:
             self.require_labels(outputs.get("loss"))
             return outputs

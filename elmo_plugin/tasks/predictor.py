@@ -1,6 +1,5 @@
 import json
-from contextlib import contextmanager
-from typing import Any, Dict, Iterable, Iterator, List, Tuple
+from typing import Any, Dict, Iterable, List, Tuple
 
 import torch
 from allennlp.common.util import JsonDict, sanitize
@@ -10,14 +9,20 @@ from allennlp.models import Model
 from allennlp.predictors import Predictor
 from overrides import overrides
 
-from elmo_plugin.corpora.json_lines import parse_object
+from elmo_plugin.corpora.json_lines import check_fields, parse_object
 from elmo_plugin.corpora.tokenizer import words_of_line
 from elmo_plugin.tasks.prediction import Part, Prediction
-from elmo_plugin.util.errors import ConfigurationError, check_one_of
+from elmo_plugin.util.errors import ConfigurationError, check_one_of, excerpt
 
 #: JSON schemas of fields of input lines.
-TEXT: JsonDict = {"type": "string", "minLength": 1}
-WORDS: JsonDict = {"type": "array", "items": TEXT, "minItems": 1}
+TEXT: JsonDict = {"type": "string", "pattern": r"\S", "description": "some text"}
+WORD: JsonDict = {"type": "string", "pattern": r"[\s\S]", "description": "a word"}
+WORDS: JsonDict = {
+    "type": "array",
+    "items": WORD,
+    "minItems": 1,
+    "description": "a list of words, none of them empty",
+}
 
 
 class TaskPredictor(Predictor):
@@ -38,7 +43,7 @@ class TaskPredictor(Predictor):
     summary: str
     #: An input line. The page's form has the same fields: texts, or lists of words.
     example: JsonDict
-    #: The JSON schema of each field of an input line.
+    #: The JSON schema of each field of an input line. Its `description` is for error messages.
     schema: Dict[str, JsonDict]
     #: Whether an input line may be a document; otherwise it has at most a sentence.
     reads_documents: bool = False
@@ -94,9 +99,14 @@ class TaskPredictor(Predictor):
 
     @overrides
     def dump_line(self, outputs: JsonDict) -> str:
+        """Raises a `ValueError` if the other output format cannot hold a prediction."""
         if self._output_format == "json":
             return json.dumps(outputs, ensure_ascii=False) + "\n"
-        return self._for_scorer(outputs)
+        try:
+            return self._for_scorer(outputs)
+        except ValueError as error:
+            shown = excerpt(json.dumps(outputs, ensure_ascii=False))
+            raise ValueError(f"{shown}: {error}. Use JSON output instead.") from error
 
     @overrides
     def get_interpretable_layer(self) -> torch.nn.Module:
@@ -112,25 +122,24 @@ class TaskPredictor(Predictor):
             labelled.add_field(name, field, self._model.vocab)
         return [labelled]
 
-    @contextmanager
-    def capture_model_internals(self, module_regex: str = ".*") -> Iterator[Dict[int, Any]]:
-        """Like AllenNLP's, but also removes its hooks if the block raises an exception."""
-        internals = super().capture_model_internals(module_regex)
-        try:
-            yield internals.__enter__()
-        finally:
-            internals.__exit__(None, None, None)
-
     def _loaded(self, text: str, location: str) -> JsonDict:
         example = json.dumps(self.example, ensure_ascii=False)
-        return self._checked(parse_object(text, location, example), location)
+        return self._valid(parse_object(text, location, example), location)
+
+    def _valid(self, line: JsonDict, location: str) -> JsonDict:
+        """`_checked`, after a check by `schema`."""
+        example = json.dumps(self.example, ensure_ascii=False)
+        return self._checked(check_fields(line, self.schema, location, example), location)
 
     def _prediction(self, output: Dict[str, Any]) -> Prediction:
         described = self._described(output).items()
         return Prediction(sanitize({name: value for name, value in described if value is not None}))
 
     def _checked(self, line: JsonDict, location: str) -> JsonDict:
-        """The input of a line. The `ValueError` for a wrong one begins with `location`."""
+        """
+        The input of a line whose fields fit the `schema`. The `ValueError` for a wrong one begins
+        with `location`.
+        """
         raise NotImplementedError
 
     def _described(self, output: Dict[str, Any]) -> JsonDict:
@@ -144,15 +153,6 @@ class TaskPredictor(Predictor):
     def _for_scorer(self, outputs: JsonDict) -> str:
         """Formats a prediction in the other output format, usually an official scorer's."""
         raise NotImplementedError
-
-
-@contextmanager
-def in_columns(location: str) -> Iterator[None]:
-    """Adds the location and a remedy to the `ValueError` of a column format."""
-    try:
-        yield
-    except ValueError as error:
-        raise ValueError(f"{location}: {error}. Use JSON output instead.") from error
 
 
 class SentencePredictor(TaskPredictor):
@@ -177,5 +177,5 @@ class SentencePredictor(TaskPredictor):
 
     @overrides
     def _json_to_instance(self, json_dict: JsonDict) -> Instance:
-        words = words_of_line(json_dict, "input")
+        words = self._valid(json_dict, "the sentence")["tokens"]
         return self._dataset_reader.text_to_instance([Token(word) for word in words])

@@ -1,6 +1,6 @@
 import pytest
 
-from elmo_plugin.corpora.conll2003 import Sentence, check_word, format_sentence, read_sentences
+from elmo_plugin.corpora.conll2003 import Sentence, format_sentence, read_sentences
 from elmo_plugin.corpora.tag_spans import TagSpan, tags_to_spans
 
 TWO_DOCUMENTS = """\
@@ -66,15 +66,6 @@ def test_what_is_written_reads_back(write):
     (sentence,) = read_sentences(write(text))
     assert (sentence.words, sentence.tags) == (("Ada", "#"), ("B-PER", "O"))
     assert sentence.is_document_start
-
-
-def test_what_columns_cannot_hold_is_refused():
-    for word in ("", "New York", "a\tb", "a\n", "-DOCSTART-"):
-        with pytest.raises(ValueError, match="words without spaces, and not -DOCSTART-"):
-            check_word(word)
-        with pytest.raises(ValueError, match="words without spaces"):
-            format_sentence([word], ["O"])
-    check_word("a\u00a0b")
 
 
 def test_tags_may_be_in_another_column(write):

@@ -1,7 +1,5 @@
 """The small corpora that come with the project are complete, and what their formats say."""
 
-import json
-import re
 from collections import Counter
 from pathlib import Path
 
@@ -10,7 +8,6 @@ import pytest
 from elmo_plugin.corpora import conll2003, conll2012, snli, squad, sst
 from elmo_plugin.corpora.tag_spans import tags_to_spans
 from elmo_plugin.corpora.tagged_words import read_conllu, read_tag_columns
-from elmo_plugin.corpora.tokenizer import treebank_words
 
 CORPORA = Path(__file__).parents[2] / "fixtures/corpora"
 
@@ -23,45 +20,30 @@ def entities(path):
 
 def predicates(path):
     sentences = list(conll2012.read_sentences(path))
-    frames = [(sentence, frame) for sentence in sentences for frame in sentence.frames]
-    for sentence, frame in frames:
-        assert frame.lemma is not None and frame.tags[frame.predicate_index] == "B-V"
-        assert sentence.framesets[frame.predicate_index] is not None
-    return len(sentences), len(frames)
+    return len(sentences), sum(len(sentence.frames) for sentence in sentences)
 
 
 def clusters(path):
     documents = list(conll2012.read_documents(path))
     every = [sentence for document in documents for sentence in document.sentences]
     sizes = Counter((d, m.cluster_id) for d in documents for s in d.sentences for m in s.mentions)
-    # Novels have single mentions too, as in LitBank.
-    assert (min(sizes.values()) > 1) != ("litbank" in str(path))
     num_words = sum(len(sentence.words) for sentence in every)
     return len(documents), len(every), num_words, len(sizes), sizes.total()
 
 
 def pairs(path):
     found = list(snli.read_pairs(path))
-    scenes = len({pair.premise for pair in found})
-    assert [pair.label for pair in found] == list(snli.LABELS) * scenes
-    return scenes, len({pair.pair_id for pair in found})
+    return len({pair.premise for pair in found}), len({pair.pair_id for pair in found})
 
 
 def questions(path):
     paragraphs = list(squad.read_paragraphs(path))
     found = [question for paragraph in paragraphs for question in paragraph.questions]
-    assert all(question.text.endswith("?") for question in found)
     return len(paragraphs), len(found), sum(len(question.answers) for question in found)
 
 
 def trees(path):
-    found = list(sst.read_trees(path))
-    lines = path.read_text(encoding="utf-8").splitlines()
-    for line, tree in zip(lines, found, strict=True):
-        assert [str(phrase.label) for phrase in tree.phrases] == re.findall(r"\((\d)", line)
-        assert len(tree.words) == len(re.findall(r"[^ ()]\)", line)) == tree.phrases[0].end
-    assert {tree.phrases[0].label for tree in found} == {0, 1, 2, 3, 4}
-    return (len(found),)
+    return (len(list(sst.read_trees(path))),)
 
 
 def tagged(path):
@@ -100,24 +82,3 @@ def tagged(path):
 )
 def test_a_fixture_is_complete(count, path, numbers):
     assert count(CORPORA / path) == numbers
-
-
-def test_the_chunks_are_those_of_the_entities():
-    for name in ("train", "dev", "test"):
-        chunks = conll2003.read_sentences(CORPORA / f"chunking/{name}.txt")
-        others = conll2003.read_sentences(CORPORA / f"ner/{name}.conll", tag_column=3)
-        for chunked, other in zip(chunks, others, strict=True):
-            assert chunked.words == other.words
-            assert tags_to_spans(chunked.tags) == tags_to_spans(other.tags)
-
-
-def test_parses_of_pairs_have_the_words_of_their_sentences():
-    path = CORPORA / "snli/snli_1.0_train.jsonl"
-    by_id = {pair.pair_id: pair for pair in snli.read_pairs(path)}
-    lines = map(json.loads, path.read_text(encoding="utf-8").splitlines())
-    parsed = [fields for fields in lines if "sentence1_binary_parse" in fields]
-    assert len(parsed) == 18
-    for fields in parsed:
-        pair = by_id[fields["pairID"]]
-        assert list(pair.premise) == treebank_words(fields["sentence1"])
-        assert list(pair.hypothesis) == treebank_words(fields["sentence2"])

@@ -1,14 +1,12 @@
 """
 A server whose model answers a request after the seconds that its first word says.
 
-    python -m tests.serve.stub_server SECONDS_TO_WAIT LOOP
+    python -m tests.serve.stub_server SECONDS_TO_WAIT
 """
 
 import json
 import sys
 import time
-
-import uvicorn
 
 from elmo_plugin.corpora.json_lines import parse_object
 from elmo_plugin.serve import app, server
@@ -38,11 +36,9 @@ class StubPredictor:
         return json.dumps(output) + "\n"
 
 
-def main(seconds_to_wait, loop):
+def main(seconds_to_wait):
     server._SECONDS_TO_WAIT = float(seconds_to_wait)
     app._TIME_TO_SEND = float(seconds_to_wait) / 2
-    of_uvicorn = uvicorn.Config
-    uvicorn.Config = lambda *args, **settings: of_uvicorn(*args, **settings, loop=loop)
     served = make_app({"ner": ServedTask(StubPredictor(), Limits())})
     served.add_middleware(AllowedHosts, hosts=[])
     serve(served, "127.0.0.1", 0, lambda url: print(f"{url} answers", file=sys.stderr, flush=True))

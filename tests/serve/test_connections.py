@@ -26,14 +26,14 @@ CHUNKED = POST + b"Transfer-Encoding: chunked\r\n\r\n"
 
 
 class Server:
-    def __init__(self, seconds_to_wait=SECONDS_TO_WAIT, loop="auto", files=None):
+    def __init__(self, seconds_to_wait=SECONDS_TO_WAIT, files=None):
         def limit_files():
             if files is not None:
                 resource.setrlimit(resource.RLIMIT_NOFILE, files)
 
         module = "tests.serve.stub_server"
         self.process = subprocess.Popen(
-            [sys.executable, "-m", module, str(seconds_to_wait), loop],
+            [sys.executable, "-m", module, str(seconds_to_wait)],
             stderr=subprocess.PIPE, text=True, cwd=PROJECT, preexec_fn=limit_files,
         )  # fmt: skip
         url = self.process.stderr.readline()
@@ -103,21 +103,21 @@ def is_closed(connection):
         return True
 
 
-@pytest.mark.parametrize("loop", ["auto", "asyncio"])
 @pytest.mark.usefixtures("files")
-def test_idle_connections_keep_nobody_out_and_the_oldest_are_closed(start, loop):
-    server = start(60, loop)
+def test_idle_connections_keep_nobody_out_and_the_oldest_are_closed(start):
+    server = start(60)
     idle = [server.connect() for _ in range(2000)]
     begin = time.perf_counter()
     assert server.ask()[0] == 200 and server.predict(0)[0] == 200
     assert time.perf_counter() - begin < 5
-    assert not is_closed(idle[0])
+    time.sleep(2)
+    assert not any(map(is_closed, idle))
     # The server has at most 4,096, whatever the process may open.
-    idle += [server.connect() for _ in range(2500)]
+    later = [server.connect() for _ in range(2500)]
     assert server.ask()[0] == 200 and server.predict(0)[0] == 200
-    wait_until(lambda: is_closed(idle[0]))
-    assert not is_closed(idle[-1])
-    close(idle)
+    wait_until(lambda: sum(map(is_closed, idle)) >= 400)
+    assert not any(map(is_closed, later))
+    close(idle + later)
 
 
 def test_a_server_that_may_open_few_files_answers_too(start):
@@ -142,15 +142,13 @@ def test_of_a_thousand_simultaneous_requests_the_queue_is_answered(start):
 @pytest.mark.parametrize(
     "start, part",
     [
-        (b"GET / HTTP/1.1\r\nHost: ", b"a"),
         (b"GET /health" + HOST, b"X: a\r\n"),
         (b"GET /", b"a"),
-        (b"", b"\r\n"),
         (CHUNKED + b"0\r\n", b"X: a\r\n"),
         (CHUNKED + b"0;", b"a"),
         (b"GET /health" + HOST + b"\r\n", b"GET /health" + HOST + b"\r\n"),
     ],
-    ids=["header", "headers", "url", "empty lines", "trailers", "chunk extension", "pipelined"],
+    ids=["headers", "url", "trailers", "chunk extension", "pipelined"],
 )
 def test_what_does_not_end_is_cut_at_once(server, start, part):
     connection, sent = server.connect(), 0
@@ -190,13 +188,11 @@ def test_a_request_of_another_form_is_answered(server, request_, status, answer)
     [
         (b"", b"", b""),
         (b"GET /health" + HOST + b"X: ", b"a", b""),
-        (b"GET /", b"a", b""),
         (b"GET /health" + HOST + b"\r\n", b"", b'"ok"'),
-        (POST + b"Content-Length: 1000\r\n\r\n", b"a", b" 408 "),
         (CHUNKED, b"1\r\na\r\n", b" 408 "),
         (POST.replace(b"ner", b"no") + b"Content-Length: 1000\r\n\r\n", b"a", b" 404 "),
     ],
-    ids=["idle", "header", "url", "answered", "body", "chunks", "refused"],
+    ids=["idle", "header", "answered", "chunks", "refused"],
 )
 def test_a_connection_waits_for_a_request_for_some_time(server, start, part, answer):
     begin, connection = time.perf_counter(), server.connect()

@@ -141,7 +141,9 @@ def test_a_predicate_that_is_not_in_the_sentence_is_named(page):
     section = page.locator("#task-srl")
     section.get_by_label("Predicates").fill("flew")
     section.get_by_role("button", name="Answer").click()
-    expect(section.get_by_role("status").first).to_contain_text('found "flew" for ["The", "girl"')
+    expect(section.get_by_role("status").first).to_contain_text(
+        '"predicates" to be words or positions from 0 in \'The girl'
+    )
     page.wrong.clear()
 
 

@@ -66,8 +66,14 @@ def predictor(task, make_predictor):
     assert state() == before
 
 
-@each_task
-@pytest.mark.parametrize("interpreter", [SimpleGradient, IntegratedGradient, SmoothGradient])
+@pytest.mark.parametrize(
+    "task, interpreter",
+    [
+        *((task, SimpleGradient) for task in LINES),
+        ("ner", IntegratedGradient),
+        ("coref", SmoothGradient),
+    ],
+)
 def test_each_token_of_each_text_has_a_saliency(task, predictor, interpreter):
     line, lengths, _ = LINES[task]
     (found,) = interpreter(predictor).saliency_interpret_from_json(line).values()
@@ -146,6 +152,3 @@ def test_the_outputs_of_modules_can_be_written(task, predictor):
     names = [module["name"].partition("(")[0] for module in internals.values()]
     assert {"Bilm", "ElmoPlacement", "BasicTextFieldEmbedder"} <= set(names)
     json.dumps(internals)
-    # A block that fails leaves no hooks.
-    with pytest.raises(ValueError), predictor.capture_model_internals():
-        predictor.predict_json({})

@@ -4,7 +4,6 @@ from elmo_plugin.corpora.conll2012.coreference import (
     Document,
     DocumentSentence,
     Mention,
-    check_columns,
     format_coreference,
     read_documents,
 )
@@ -21,7 +20,6 @@ __all__ = [
     "Frame",
     "Mention",
     "Sentence",
-    "check_columns",
     "format_coreference",
     "format_propositions",
     "read_documents",

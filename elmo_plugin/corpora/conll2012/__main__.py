@@ -4,7 +4,7 @@ import argparse
 import sys
 from typing import Optional, Sequence
 
-from elmo_plugin.corpora.conll2012 import Sentence, format_propositions, read_sentences
+from elmo_plugin.corpora.conll2012 import format_propositions, read_sentences
 
 
 def main(arguments: Optional[Sequence[str]] = None) -> None:
@@ -19,18 +19,15 @@ def main(arguments: Optional[Sequence[str]] = None) -> None:
     try:
         for sentence in read_sentences(path):
             if sentence.frames:
-                sys.stdout.write(_gold_propositions(sentence))
+                predicates = [
+                    (frame.predicate_index, frame.lemma or sentence.words[frame.predicate_index])
+                    for frame in sentence.frames
+                ]
+                tags = [frame.tags for frame in sentence.frames]
+                num_words, place = len(sentence.words), sentence.location
+                sys.stdout.write(format_propositions(num_words, predicates, tags, place))
     except (OSError, ValueError) as error:
         parser.exit(1, f"{error}\n")
-
-
-def _gold_propositions(sentence: Sentence) -> str:
-    predicates = [
-        (frame.predicate_index, frame.lemma or sentence.words[frame.predicate_index])
-        for frame in sentence.frames
-    ]
-    tags = [frame.tags for frame in sentence.frames]
-    return format_propositions(len(sentence.words), predicates, tags, sentence.location)
 
 
 if __name__ == "__main__":

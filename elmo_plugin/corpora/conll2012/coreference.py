@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Iterator, List, Optional, Sequence, Tuple
 
-from elmo_plugin.corpora.columns import Rows, is_cell
+from elmo_plugin.corpora.columns import Rows, check_cells
 from elmo_plugin.corpora.conll2012.rows import (
     MARKERS,
     MIN_COLUMNS,
@@ -124,18 +124,6 @@ def _brackets(cell: str) -> Optional[List[Bracket]]:
     return brackets
 
 
-def check_columns(document_id: str, sentences: Sequence[Sequence[str]]) -> None:
-    """
-    Raises `ValueError` if a word or the name of a document cannot be a cell (see `is_cell`), or if
-    the name starts with `#`, as a comment does.
-    """
-    is_right = is_cell(document_id) and not document_id.startswith("#")
-    expected = "a document name that has no spaces and does not start with #"
-    expect(is_right, "", expected, repr(document_id))
-    for word in chain.from_iterable(sentences):
-        expect(is_cell(word), "", "words without spaces", repr(word))
-
-
 def format_coreference(
     document_id: str,
     part: int,
@@ -145,7 +133,7 @@ def format_coreference(
 ) -> str:
     """
     Writes a document part for the reference scorer of the shared task and for `read_documents`.
-    Raises `ValueError` as `check_columns` does. Columns between words and coreference are empty.
+    Raises `ValueError` as `check_cells` does. Columns between words and coreference are empty.
     Columns are separated by tabs: between spaces, the scorer would read a word such as `8)` as
     coreference.
 
@@ -154,7 +142,9 @@ def format_coreference(
     the first line of the document in the gold file (default: as in OntoNotes). The scorer matches
     documents by it, and for the scorer `; part 0` differs from `; part 000`.
     """
-    check_columns(document_id, sentences)
+    # A name that starts with `#` would be a comment.
+    check_cells([document_id], "document names", reserved="#")
+    check_cells(chain.from_iterable(sentences), "words")
     lines = [begin_line or f"#begin document ({document_id}); part {part:03d}"]
     for words, its_mentions in zip(sentences, mentions):
         cells = _cells(len(words), its_mentions)

@@ -1,5 +1,3 @@
-import json
-import logging
 import os
 from typing import Any, Dict, Tuple
 
@@ -17,8 +15,6 @@ from elmo_plugin.training.recoverable_trainer import random_states, set_random_s
 from elmo_plugin.util.atomic_write import atomic_write
 from elmo_plugin.util.distributed import threads_per_process
 from elmo_plugin.util.errors import ConfigurationError
-
-logger = logging.getLogger(__name__)
 
 
 @Trainer.register("elmo-bilm", constructor="from_partial_objects")
@@ -91,8 +87,7 @@ class PretrainingTrainer(RecoverableTrainer):
 class EvaluateBefore(TrainerCallback):
     """
     Also evaluates before the first batch, to compare a fine-tuned biLM with its initial weights
-    (table 7 of the ELMo paper). Writes `metrics_before.json`, which a recovered run keeps, and logs
-    both values of each metric after each epoch.
+    (table 7 of the ELMo paper). Writes `metrics_before.json`, which a recovered run keeps.
     """
 
     @overrides
@@ -100,12 +95,12 @@ class EvaluateBefore(TrainerCallback):
         self, trainer: GradientDescentTrainer, is_primary: bool = True, **kwargs: Any
     ) -> None:
         super().on_start(trainer, is_primary, **kwargs)
-        self._path = os.path.join(self.serialization_dir, "metrics_before.json")
+        path = os.path.join(self.serialization_dir, "metrics_before.json")
         if trainer._validation_data_loader is None:
             raise ConfigurationError(
                 "elmo-evaluate-before needs a text to evaluate on: set `validation_data_path`."
             )
-        if os.path.exists(self._path):
+        if os.path.exists(path):
             # The evaluation of the interrupted run advanced the loader's epoch number, which
             # determines the shuffling: advance it here, too.
             iter(trainer._validation_data_loader)
@@ -117,23 +112,5 @@ class EvaluateBefore(TrainerCallback):
         set_random_states(states, trainer.cuda_device)
         metrics = trainer.model.get_metrics(reset=True)
         if is_primary:
-            with atomic_write(self._path) as unfinished:
+            with atomic_write(path) as unfinished:
                 dump_metrics(str(unfinished), metrics, log=True)
-
-    @overrides
-    def on_epoch(
-        self,
-        trainer: GradientDescentTrainer,
-        metrics: Dict[str, Any],
-        epoch: int,
-        is_primary: bool = True,
-        **kwargs: Any,
-    ) -> None:
-        if not is_primary:
-            return
-        with open(self._path, encoding="utf-8") as opened:
-            before = json.load(opened)
-        for name, value in before.items():
-            after = metrics.get(f"validation_{name}")
-            if after is not None:
-                logger.info("%s: %.2f before, %.2f after epoch %d", name, value, after, epoch)

@@ -7,7 +7,6 @@ from torch.nn.functional import embedding_bag
 from elmo_plugin.tasks.coref.mentions import (
     ScoringFeedForward,
     ScoringSettings,
-    Spans,
     new_embeddings,
 )
 
@@ -33,12 +32,6 @@ class TopSpans(NamedTuple):
     speakers: torch.Tensor
     #: Shape `()`. The genre id of the document.
     genre: torch.Tensor
-    #: The position in `encoded` of the document's first token.
-    offset: int = 0
-
-    def positions(self) -> Spans:
-        """The spans, counted from the document's first token."""
-        return Spans(self.starts - self.offset, self.ends - self.offset)
 
     def representations(self) -> torch.Tensor:
         """Shape `(num_top_spans, 2 * encoded_dim + head_and_width_dim)`."""
@@ -93,37 +86,42 @@ class AntecedentScorer(torch.nn.Module):
     # Not `forward`: AllenNLP writes the outputs of modules as JSON, and this is an iterator.
     def blocks(self, top_spans: TopSpans) -> Iterator[AntecedentScores]:
         """Scores all spans in order. Without gradients, only one block is in memory at a time."""
-        products = self._products(top_spans)
-        num_top_spans = len(top_spans.starts)
-        for first in range(0, num_top_spans, _SPANS_AT_ONCE):
-            spans = slice(first, min(first + _SPANS_AT_ONCE, num_top_spans))
-            antecedents = slice(max(0, first - self.max_antecedents), spans.stop - 1)
-            yield self._block(top_spans, spans, antecedents, products)
-
-    def _products(self, top_spans: TopSpans) -> "_Products":
         # The weights of the input layer for each part of its input.
-        weights = self.feedforward.input_weights()
-        span, antecedent, product, speaker, distance, genre = weights
+        span, antecedent, product, speaker, distance, genre = self.feedforward.input_weights()
         genre_embedding = self.feature_dropout(self.genre_embeddings[top_spans.genre])
         bias = self.feedforward.input_layer.bias + genre @ genre_embedding
         same_speaker = self.feature_dropout(self.same_speaker_embeddings) @ speaker.t()
         distances = self.feature_dropout(self.distance_embeddings) @ distance.t()
-        return _Products(
-            antecedent.split(self.part_dims, dim=1),
-            product.split(self.part_dims, dim=1),
-            torch.addmm(bias, top_spans.representations(), span.t()),
-            (same_speaker.unsqueeze(1) + distances).flatten(0, 1),
+        # Shared by all pairs: the input layer's products with spans, and with pairs of features.
+        span_products = torch.addmm(bias, top_spans.representations(), span.t())
+        feature_products = (same_speaker.unsqueeze(1) + distances).flatten(0, 1)
+        of_antecedent, of_product = (
+            each.split(self.part_dims, dim=1) for each in (antecedent, product)
         )
+        weights = list(zip(of_antecedent, of_product))
+        num_top_spans = len(top_spans.starts)
+        for first in range(0, num_top_spans, _SPANS_AT_ONCE):
+            spans = slice(first, min(first + _SPANS_AT_ONCE, num_top_spans))
+            antecedents = slice(max(0, first - self.max_antecedents), spans.stop - 1)
+            products = (span_products[spans], feature_products)
+            yield self._block(top_spans, spans, antecedents, weights, *products)
 
     def _block(
-        self, top_spans: TopSpans, spans: slice, antecedents: slice, products: "_Products"
+        self,
+        top_spans: TopSpans,
+        spans: slice,
+        antecedents: slice,
+        weights: Sequence[Tuple[torch.Tensor, torch.Tensor]],
+        span_products: torch.Tensor,
+        feature_products: torch.Tensor,
     ) -> AntecedentScores:
+        """`weights` are the ones of an antecedent and of a product, for each part of a span."""
         numbers = torch.arange(len(top_spans.starts), device=top_spans.scores.device)
         # Shape: (num_antecedents, num_spans)
         distances = numbers[spans] - numbers[antecedents].unsqueeze(1)
         same_speaker = top_spans.speakers[spans] == top_spans.speakers[antecedents].unsqueeze(1)
         buckets = self._buckets[distances.clamp(1, len(self._buckets)) - 1]
-        tables = [products.feature_products]
+        tables = [feature_products]
         rows = [same_speaker.long() * len(_DISTANCES) + buckets]
         for part, tokens in enumerate((top_spans.starts, top_spans.ends)):
             span_tokens, span_rows = tokens[spans].unique(return_inverse=True)
@@ -131,8 +129,7 @@ class AntecedentScorer(torch.nn.Module):
             pairs = pair_products(
                 top_spans.encoded.index_select(0, span_tokens),
                 top_spans.encoded.index_select(0, antecedent_tokens),
-                products.antecedent_weights[part],
-                products.product_weights[part],
+                *weights[part],
             )
             pair_rows = antecedent_rows.unsqueeze(1) * len(span_tokens) + span_rows
             rows.append(sum(map(len, tables)) + pair_rows)
@@ -142,9 +139,8 @@ class AntecedentScorer(torch.nn.Module):
         others = pair_products(
             top_spans.heads_and_widths[spans],
             top_spans.heads_and_widths[antecedents],
-            products.antecedent_weights[2],
-            products.product_weights[2],
-            products.span_products[spans],
+            *weights[2],
+            span_products,
         )
         scores = self.feedforward(others + sums.view_as(others))
         scores = scores + top_spans.scores[spans] + top_spans.scores[antecedents].unsqueeze(1)
@@ -152,18 +148,6 @@ class AntecedentScorer(torch.nn.Module):
         scores = scores.masked_fill(impossible, float("-inf"))
         no_antecedent = scores.new_zeros(1, scores.size(1))
         return AntecedentScores(spans, antecedents, torch.cat([no_antecedent, scores]))
-
-
-class _Products(NamedTuple):
-    """
-    Shared by all pairs: weights for the three parts of the antecedent and of the elementwise
-    product, and the input layer's products with spans and with pairs of feature embeddings.
-    """
-
-    antecedent_weights: Sequence[torch.Tensor]
-    product_weights: Sequence[torch.Tensor]
-    span_products: torch.Tensor
-    feature_products: torch.Tensor
 
 
 def loss(block: AntecedentScores, clusters: torch.Tensor) -> torch.Tensor:

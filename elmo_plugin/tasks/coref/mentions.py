@@ -1,5 +1,5 @@
 from dataclasses import dataclass
-from typing import Dict, List, NamedTuple, Sequence, Tuple, Union
+from typing import Dict, List, NamedTuple, Sequence, Tuple
 
 import torch
 from allennlp.common import FromParams
@@ -90,7 +90,7 @@ class Spans(NamedTuple):
     starts: torch.Tensor
     ends: torch.Tensor
 
-    def select(self, which: Union[torch.Tensor, slice]) -> "Spans":
+    def select(self, which: torch.Tensor) -> "Spans":
         return Spans(self.starts[which], self.ends[which])
 
 
@@ -137,34 +137,30 @@ class MentionScorer(torch.nn.Module):
         positions = positions.masked_fill(outside, 0)
         head_logits = self.head_attention(encoded).squeeze(1)[positions]
         weights = head_logits.masked_fill(outside, float("-inf")).softmax(dim=1)
-        vectors = SpanRepresentations(encoded, embedded, widths, spans, positions, weights)
-        return self._scores(vectors), vectors
-
-    def _scores(self, vectors: "SpanRepresentations") -> torch.Tensor:
-        encoded, spans, num_tokens = vectors.encoded, vectors.spans, len(vectors.encoded)
+        vectors = SpanRepresentations(embedded, widths, spans, positions, weights)
         start_weight, end_weight, head_weight, width_weight = self.feedforward.input_weights()
         # Shape: (3 * num_tokens + max_width, feedforward_dim)
         products = torch.cat(
             [
                 encoded @ start_weight.t(),
                 encoded @ end_weight.t(),
-                vectors.embedded @ head_weight.t(),
-                torch.addmm(self.feedforward.input_layer.bias, vectors.widths, width_weight.t()),
+                embedded @ head_weight.t(),
+                torch.addmm(self.feedforward.input_layer.bias, widths, width_weight.t()),
             ]
         )
-        widths = 3 * num_tokens + spans.ends - spans.starts
-        others = torch.stack([spans.starts, num_tokens + spans.ends, widths], dim=1)
+        num_tokens = len(encoded)
+        of_widths = 3 * num_tokens + spans.ends - spans.starts
+        others = torch.stack([spans.starts, num_tokens + spans.ends, of_widths], dim=1)
         # Shape: (num_spans, 3 + max_width)
-        rows = torch.cat([others, 2 * num_tokens + vectors.positions], dim=1)
-        weights = torch.cat([vectors.weights.new_ones(others.shape), vectors.weights], dim=1)
-        return self.feedforward(_weighted_sums(rows, products, weights))
+        rows = torch.cat([others, 2 * num_tokens + positions], dim=1)
+        weights = torch.cat([weights.new_ones(others.shape), weights], dim=1)
+        return self.feedforward(_weighted_sums(rows, products, weights)), vectors
 
 
 class SpanRepresentations(NamedTuple):
     """Represents selected spans: representations of all spans would take gigabytes."""
 
-    #: Shapes `(num_tokens, encoded_dim)` and `(num_tokens, embedded_dim)`.
-    encoded: torch.Tensor
+    #: Shape `(num_tokens, embedded_dim)`.
     embedded: torch.Tensor
     #: Shape `(max_width, feature_dim)`.
     widths: torch.Tensor

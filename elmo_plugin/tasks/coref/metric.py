@@ -5,7 +5,7 @@ al. (2014)](https://aclanthology.org/P14-2006/).
 """
 
 from collections import Counter
-from typing import Collection, Dict, NamedTuple, Sequence, Tuple
+from typing import Collection, Dict, Sequence, Tuple
 
 import numpy
 from overrides import overrides
@@ -19,16 +19,16 @@ Clusters = Sequence[Sequence[Mention]]
 Counts = Tuple[float, float, float, float]
 
 
-class Overlaps(NamedTuple):
-    """Numbers of mentions that two clusters share, by the indices of predicted and gold cluster."""
-
-    shared: Dict[Tuple[int, int], int]
-    #: The same, but a mention in several gold clusters counts for the last of them only. For MUC
-    #: and B³, the reference scorer assigns predicted mentions to gold clusters in this way.
-    matched: Dict[Tuple[int, int], int]
+# Numbers of mentions that two clusters share, by the indices of predicted and gold cluster.
+Overlaps = Dict[Tuple[int, int], int]
 
 
-def overlaps(predicted: Clusters, gold: Clusters) -> Overlaps:
+def overlaps(predicted: Clusters, gold: Clusters) -> Tuple[Overlaps, Overlaps]:
+    """
+    The mentions that clusters share, and the ones that are matched: there, a mention in several
+    gold clusters counts for the last of them only. For MUC and B³, the reference scorer assigns
+    predicted mentions to gold clusters in this way.
+    """
     owners = {mention: number for number, cluster in enumerate(predicted) for mention in cluster}
     shared: Counter = Counter()
     last: Dict[Mention, int] = {}
@@ -40,28 +40,27 @@ def overlaps(predicted: Clusters, gold: Clusters) -> Overlaps:
     matched = Counter(
         (number, last[mention]) for mention, number in owners.items() if mention in last
     )
-    return Overlaps(shared, matched)
+    return shared, matched
 
 
-def muc(predicted: Clusters, gold: Clusters, overlap: Overlaps) -> Counts:
+def muc(predicted: Clusters, gold: Clusters, shared: Overlaps, matched: Overlaps) -> Counts:
     """
     Counts links: a cluster of n mentions has n - 1
     ([Vilain et al., 1995](https://aclanthology.org/M95-1005/)).
     """
     # n mentions that share a predicted and a gold cluster have n - 1 correct links.
-    num_correct = sum(size - 1 for size in overlap.matched.values())
+    num_correct = sum(size - 1 for size in matched.values())
     num_predicted, num_gold = (
         sum(len(cluster) - 1 for cluster in side) for side in (predicted, gold)
     )
     return num_correct, num_predicted, num_correct, num_gold
 
 
-def b_cubed(predicted: Clusters, gold: Clusters, overlap: Overlaps) -> Counts:
+def b_cubed(predicted: Clusters, gold: Clusters, shared: Overlaps, matched: Overlaps) -> Counts:
     """
     Averages over mentions the correct share of a mention's cluster (Bagga and Baldwin, 1998). A
     mention that is missing in the other clustering scores 0, even as a singleton.
     """
-    shared, matched = overlap
     return (
         sum(size * shared[pair] / len(predicted[pair[0]]) for pair, size in matched.items()),
         sum(map(len, predicted)),
@@ -70,13 +69,15 @@ def b_cubed(predicted: Clusters, gold: Clusters, overlap: Overlaps) -> Counts:
     )
 
 
-def ceaf_entities(predicted: Clusters, gold: Clusters, overlap: Overlaps) -> Counts:
+def ceaf_entities(
+    predicted: Clusters, gold: Clusters, shared: Overlaps, matched: Overlaps
+) -> Counts:
     """
     Similarity of clusters, the F1 of their mentions (`phi_4`), under the best one-to-one mapping
     ([Luo, 2005](https://aclanthology.org/H05-1004/)). Small and large clusters weigh the same.
     """
     matrix = numpy.zeros((len(predicted), len(gold)))
-    for (first, second), size in overlap.shared.items():
+    for (first, second), size in shared.items():
         matrix[first, second] = 2 * size / (len(predicted[first]) + len(gold[second]))
     similarity = float(matrix[linear_sum_assignment(matrix, maximize=True)].sum())
     return similarity, len(predicted), similarity, len(gold)
@@ -108,7 +109,7 @@ class CorefScores(SummedMetric):
         for of_predicted, of_gold, kept in zip(predicted, gold, spans):
             overlap = overlaps(of_predicted, of_gold)
             for name, measure in _MEASURES.items():
-                for number, count in enumerate(measure(of_predicted, of_gold, overlap)):
+                for number, count in enumerate(measure(of_predicted, of_gold, *overlap)):
                     self._sums[name, number] += count
             mentions = {mention for cluster in of_gold for mention in cluster}
             self._sums["documents", ""] += 1

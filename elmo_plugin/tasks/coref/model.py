@@ -19,7 +19,6 @@ from elmo_plugin.tasks.coref.antecedents import (
 from elmo_plugin.tasks.coref.mentions import (
     MentionScorer,
     ScoringSettings,
-    Spans,
     enumerate_spans,
     prune_spans,
 )
@@ -98,55 +97,54 @@ class CoreferenceResolver(TaskModel):
         # Shape: (batch_size, num_sentences)
         lengths = get_text_field_mask(sentences, num_wrapping_dims=1).sum(dim=-1)
         is_read = self._chosen_sentences(lengths)
-        tokens = self._encode(sentences, is_read)
-        gold = [None] * len(metadata) if gold_mentions is None else gold_mentions
+        num_tokens = (lengths * is_read).sum(dim=1).tolist()
+        tokens = [each.split(num_tokens) for each in self._encode(sentences, is_read)]
+        # Number of tokens of each document before the first sentence that is read.
+        num_skipped = (lengths * (is_read.cumsum(dim=1) == 0)).sum(dim=1)
+        kept, losses, clusters = [], [], []
         # Sums of many large products need float32: autocast is for embedder and encoder only.
         with torch.autocast(lengths.device.type, enabled=False):
-            documents = self._documents(tokens, lengths, is_read, speakers, genre)
-            linked = [self._link(*pair) for pair in zip(documents, gold)]
+            for number, (encoded, embedded) in enumerate(zip(*tokens)):
+                top_spans = self._prune(
+                    encoded,
+                    embedded,
+                    lengths[number, is_read[number]],
+                    speakers[number, num_skipped[number] :],
+                    genre[number],
+                )
+                gold = None
+                if gold_mentions is not None:
+                    gold = _gold_clusters(top_spans, gold_mentions[number], num_skipped[number])
+                document_loss, antecedents = self._link(top_spans, gold)
+                losses.append(document_loss)
+                spans = list(zip(top_spans.starts.tolist(), top_spans.ends.tolist()))
+                kept.append(spans)
+                linked = clusters_from(antecedents)
+                clusters.append([[spans[which] for which in cluster] for cluster in linked])
         outputs: Dict[str, Any] = {"metadata": metadata}
         if gold_mentions is not None:
-            outputs["loss"] = torch.stack([document_loss for document_loss, _ in linked]).mean()
+            outputs["loss"] = torch.stack(losses).mean()
         if not self.training:
-            outputs["top_spans"] = [_pairs(top_spans.positions()) for top_spans in documents]
-            outputs["clusters"] = [
-                [[spans[which] for which in cluster] for cluster in clusters_from(antecedents)]
-                for spans, (_, antecedents) in zip(outputs["top_spans"], linked)
-            ]
-            gold_clusters = [document["clusters"] for document in metadata]
-            self.score(outputs["clusters"], gold_clusters, outputs["top_spans"])
+            outputs.update(top_spans=kept, clusters=clusters)
+            self.score(clusters, [document["clusters"] for document in metadata], kept)
         return outputs
 
-    def _documents(
+    def _prune(
         self,
-        tokens: Tuple[torch.Tensor, torch.Tensor],
+        encoded: torch.Tensor,
+        embedded: torch.Tensor,
         lengths: torch.Tensor,
-        is_read: torch.Tensor,
         speakers: torch.Tensor,
         genre: torch.Tensor,
-    ) -> List[TopSpans]:
-        """Prunes the spans of each document. `tokens` comes from `_encode`."""
-        # Positions in `spans` count the tokens of all documents of the batch.
-        spans = enumerate_spans(lengths[is_read], self.scoring.max_span_width)
-        scores, vectors = self.mention_scorer(*tokens, spans)
-        stops = (lengths * is_read).sum(dim=1).cumsum(dim=0)
-        span_stops = torch.searchsorted(spans.starts, stops)
-        # Number of tokens of each document before the first sentence that is read.
-        skipped = (lengths * (is_read.cumsum(dim=1) == 0)).sum(dim=1)
-        documents = []
-        start = span_start = 0
-        rows = zip(stops.tolist(), span_stops.tolist(), skipped.tolist())
-        for number, (stop, span_stop, num_skipped) in enumerate(rows):
-            candidates = slice(span_start, span_stop)
-            num_top_spans = max(1, int(self.scoring.spans_per_word * (stop - start)))
-            own = spans.select(candidates)
-            chosen = span_start + prune_spans(own, scores[candidates].detach(), num_top_spans)
-            found, offset = spans.select(chosen), start - num_skipped
-            features, ids = vectors.heads_and_widths(chosen), speakers[number]
-            parts = (features, scores[chosen], ids[found.starts - offset], genre[number], offset)
-            documents.append(TopSpans(tokens[0], *found, *parts))
-            start, span_start = stop, span_stop
-        return documents
+    ) -> TopSpans:
+        """Scores all spans of a document, whose sentences have these lengths; keeps the best."""
+        spans = enumerate_spans(lengths, self.scoring.max_span_width)
+        scores, vectors = self.mention_scorer(encoded, embedded, spans)
+        num_top_spans = max(1, int(self.scoring.spans_per_word * len(encoded)))
+        best = prune_spans(spans, scores.detach(), num_top_spans)
+        starts, ends = spans.select(best)
+        features = vectors.heads_and_widths(best)
+        return TopSpans(encoded, starts, ends, features, scores[best], speakers[starts], genre)
 
     def _chosen_sentences(self, lengths: torch.Tensor) -> torch.Tensor:
         """Mask of the sentences to read; both have shape `(batch_size, num_sentences)`."""
@@ -184,10 +182,9 @@ class CoreferenceResolver(TaskModel):
         return encoded[mask].to(dtype), embedded[mask].to(dtype)
 
     def _link(
-        self, top_spans: TopSpans, mentions: Optional[torch.Tensor]
+        self, top_spans: TopSpans, gold: Optional[torch.Tensor]
     ) -> Tuple[torch.Tensor, torch.Tensor]:
-        """The loss, 0 without gold mentions, and each span's antecedent, empty in training."""
-        gold = None if mentions is None else _gold_clusters(top_spans.positions(), mentions)
+        """The loss, 0 without gold clusters, and each span's antecedent, empty in training."""
         total = top_spans.scores.new_zeros(())
         antecedents = [torch.empty(0, dtype=torch.long, device=total.device)]
         for block in self.antecedent_scorer.blocks(top_spans):
@@ -198,14 +195,13 @@ class CoreferenceResolver(TaskModel):
         return total, torch.cat(antecedents)
 
 
-def _gold_clusters(spans: Spans, mentions: torch.Tensor) -> torch.Tensor:
+def _gold_clusters(
+    spans: TopSpans, mentions: torch.Tensor, num_skipped: torch.Tensor
+) -> torch.Tensor:
     """The cluster of each span, -1 for none. Mentions have the shape `(num_mentions, 3)`."""
     starts, ends, clusters = mentions[mentions[:, 2] >= 0].unbind(dim=1)
+    starts, ends = starts - num_skipped, ends - num_skipped
     # Shape: (num_spans, num_mentions)
     same = (spans.starts.unsqueeze(1) == starts) & (spans.ends.unsqueeze(1) == ends)
     # One more column, because `amax` needs at least one.
     return pad(torch.where(same, clusters, -1), (0, 1), value=-1).amax(dim=1)
-
-
-def _pairs(spans: Spans) -> List[Tuple[int, int]]:
-    return list(zip(spans.starts.tolist(), spans.ends.tolist()))

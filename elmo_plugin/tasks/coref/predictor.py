@@ -7,11 +7,12 @@ from allennlp.data import Field, Instance, Token
 from allennlp.predictors import Predictor
 from overrides import overrides
 
-from elmo_plugin.corpora.conll2012 import Mention, check_columns, format_coreference
-from elmo_plugin.tasks.coref.input import document_of
-from elmo_plugin.tasks.coref.reader import mentions_of
+from elmo_plugin.corpora.conll2012 import Mention, format_coreference
+from elmo_plugin.corpora.tokenizer import sentences_by_rules, tokenize_with_spacy
+from elmo_plugin.tasks.coref.reader import UNKNOWN, genre_of, mentions_of
 from elmo_plugin.tasks.prediction import MarkedWords, Part, Prediction
-from elmo_plugin.tasks.predictor import TEXT, WORDS, TaskPredictor, in_columns
+from elmo_plugin.tasks.predictor import TEXT, WORDS, TaskPredictor
+from elmo_plugin.util.errors import expect
 
 
 @Predictor.register("elmo-coref")
@@ -44,8 +45,17 @@ class CorefPredictor(TaskPredictor):
     }
     schema = {
         "text": TEXT,
-        "sentences": {"type": "array", "items": WORDS, "minItems": 1},
-        "speakers": {"type": "array", "items": {"type": "string"}},
+        "sentences": {
+            "type": "array",
+            "items": WORDS,
+            "minItems": 1,
+            "description": 'a list of sentences such as [["Anna", "left"], ["She", "ran"]]',
+        },
+        "speakers": {
+            "type": "array",
+            "items": {"type": "string"},
+            "description": "a list of names, one for each sentence",
+        },
         "id": TEXT,
         "genre": TEXT,
     }
@@ -69,39 +79,29 @@ class CorefPredictor(TaskPredictor):
         return map(MarkedWords, prediction["sentences"], spans)
 
     @overrides
-    def predict_batch_instance(self, instances: List[Instance]) -> List[JsonDict]:
-        """Raises a `ValueError` if `conll` cannot hold a document's name or words."""
-        for instance in instances:
-            metadata = instance["metadata"].metadata
-            name = metadata["document_id"]
-            self._check_columns(name, metadata["sentences"], f"document {name!r}")
-        return super().predict_batch_instance(instances)
-
-    @overrides
     def _checked(self, line: JsonDict, location: str) -> JsonDict:
-        document = document_of(line, location)
-        if line.get("id") is None:
-            # The scorer distinguishes documents by their names.
-            document = document._replace(document_id=f"line_{self._num_lines}")
-        self._check_columns(document.document_id, document.sentences, location)
-        return {**line, "id": document.document_id}
-
-    def _check_columns(self, document_id: str, sentences: List[List[str]], location: str) -> None:
-        if self._output_format == "conll":
-            with in_columns(location):
-                check_columns(document_id, sentences)
+        has_one = ("text" in line) != ("sentences" in line)
+        expect(has_one, location, 'either "text" or "sentences"', line)
+        if "speakers" in line:
+            expected = '"speakers" with a name for each of the "sentences", "-" if not known'
+            is_right = len(line["speakers"]) == len(line.get("sentences", ()))
+            expect(is_right, location, expected, line["speakers"])
+        # The scorer distinguishes documents by their names.
+        return {"id": f"line_{self._num_lines}", **line}
 
     @overrides
     def _json_to_instance(self, json_dict: JsonDict) -> Instance:
-        document = document_of(json_dict, "the document")
+        line = self._valid({"id": UNKNOWN, **json_dict}, "the document")
+        sentences, characters = _sentences(line)
+        speakers = [name for name, words in zip(line.get("speakers", ()), sentences) for _ in words]
         instance = self._dataset_reader.text_to_instance(
-            [[Token(word) for word in sentence] for sentence in document.sentences],
-            document.speakers,
-            document.genre,
-            document_id=document.document_id,
+            [[Token(word) for word in sentence] for sentence in sentences],
+            speakers or None,
+            line.get("genre") or genre_of(line["id"]),
+            document_id=line["id"],
         )
-        if document.text is not None:
-            instance["metadata"].metadata.update(text=document.text, characters=document.characters)
+        if "text" in line:
+            instance["metadata"].metadata.update(text=line["text"], characters=characters)
         return instance
 
     @overrides
@@ -137,6 +137,26 @@ class CorefPredictor(TaskPredictor):
             mentions,
             outputs.get("begin_line"),
         )
+
+
+def _sentences(line: JsonDict) -> Tuple[List[List[str]], List[Tuple[int, int]]]:
+    """
+    The words of each sentence of a line and, if it has a `text`, start and end of each word there.
+    Splits by spaCy's rules for English, and at empty lines: headings have no full stop.
+    """
+    if "sentences" in line:
+        return line["sentences"], []
+    words: List[List[str]] = []
+    characters: List[Tuple[int, int]] = []
+    for sentence in sentences_by_rules(tokenize_with_spacy(line["text"])[0].doc):
+        words.append([])
+        for token in sentence:
+            if not token.is_space:
+                words[-1].append(token.text)
+                characters.append((token.idx, token.idx + len(token)))
+            elif token.text.count("\n") > 1:
+                words.append([])
+    return [each for each in words if each], characters
 
 
 def _in_order(

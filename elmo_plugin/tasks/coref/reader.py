@@ -102,12 +102,11 @@ def genre_of(document_id: str) -> str:
 
 def _documents(file_path: str) -> Iterator[Document]:
     """All documents of a file; logs a warning at the end if they have no mentions."""
-    document = None
     has_mentions = False
     for document in read_documents(file_path):
         has_mentions |= any(sentence.mentions for sentence in document.sentences)
         yield document
-    if document and not has_mentions:
+    if not has_mentions:
         message = "%s: expected mentions in the last column, to train or evaluate, found none"
         logger.warning(message, file_path)
 
@@ -123,16 +122,13 @@ def _clusters(document: Document) -> Clusters:
             cluster = clusters.setdefault(mention.cluster_id, [])
             if span in seen:
                 logger.warning(
-                    "%s:%d: %r is a mention of cluster %d and again of cluster %d; %s",
+                    "%s:%d: %r is a mention of cluster %d and again of cluster %d: the metric "
+                    "counts it once in each, as the reference scorer does",
                     document.path,
                     sentence.line_number + mention.start,
                     " ".join(sentence.words[mention.start : mention.end + 1]),
                     seen[span],
                     mention.cluster_id,
-                    "it counts once"
-                    if span in cluster
-                    else "the metric counts both, as the reference scorer does, and training uses "
-                    "the cluster that begins later in the document",
                 )
             seen[span] = mention.cluster_id
             if span not in cluster:

@@ -6,12 +6,11 @@ from allennlp.data.fields import SequenceLabelField
 from allennlp.predictors import Predictor
 from overrides import overrides
 
-from elmo_plugin.corpora.conll2003 import check_word, format_sentence
+from elmo_plugin.corpora.conll2003 import format_sentence
 from elmo_plugin.corpora.tag_spans import bio_tags, tags_to_spans
-from elmo_plugin.corpora.tokenizer import words_of_line
 from elmo_plugin.tasks.ner.reader import ENTITIES
 from elmo_plugin.tasks.prediction import MarkedWords, Part, Prediction
-from elmo_plugin.tasks.predictor import SentencePredictor, in_columns
+from elmo_plugin.tasks.predictor import SentencePredictor
 
 
 @Predictor.register("elmo-ner")
@@ -35,15 +34,6 @@ class NerPredictor(SentencePredictor):
     def draw(cls, prediction: Prediction) -> Iterable[Part]:
         spans = [(each["start"], each["end"], each["type"]) for each in prediction["entities"]]
         return [MarkedWords(prediction["tokens"], spans)]
-
-    @overrides
-    def _checked(self, line: JsonDict, location: str) -> JsonDict:
-        words = words_of_line(line, location)
-        if self._output_format == "conll":
-            with in_columns(location):
-                for word in words:
-                    check_word(word)
-        return {"tokens": words}
 
     @overrides
     def _described(self, output: Dict[str, Any]) -> JsonDict:

@@ -1,4 +1,3 @@
-import json
 from typing import Any, Dict, Iterable
 
 from allennlp.common.util import JsonDict
@@ -7,11 +6,11 @@ from allennlp.data.fields import LabelField
 from allennlp.predictors import Predictor
 from overrides import overrides
 
-from elmo_plugin.corpora.json_lines import excerpt
 from elmo_plugin.corpora.snli import LABELS, words_of_sentence
 from elmo_plugin.corpora.tokenizer import words_of_line
 from elmo_plugin.tasks.prediction import Bars, MarkedWords, Part, Prediction
 from elmo_plugin.tasks.predictor import TEXT, WORDS, TaskPredictor
+from elmo_plugin.util.errors import expect
 
 
 @Predictor.register("elmo-snli")
@@ -56,22 +55,17 @@ class SnliPredictor(TaskPredictor):
             premise, hypothesis = (
                 list(words_of_sentence(line, location, key)) for key in ("sentence1", "sentence2")
             )
-            if not (premise and hypothesis):
-                raise ValueError(
-                    f"{location}: expected at least one word in each sentence, found "
-                    f"{excerpt(json.dumps(line))}."
-                )
+            expect(premise and hypothesis, location, "at least one word in each sentence", line)
         else:
             premise, hypothesis = (
                 words_of_line(line, location, key, f"{key}_tokens")
                 for key in ("premise", "hypothesis")
             )
-        words = {"premise_tokens": premise, "hypothesis_tokens": hypothesis}
-        return words if line.get("pairID") is None else {**words, "pairID": line["pairID"]}
+        return {**line, "premise_tokens": premise, "hypothesis_tokens": hypothesis}
 
     @overrides
     def _json_to_instance(self, json_dict: JsonDict) -> Instance:
-        pair = self._checked(json_dict, "the pair")
+        pair = self._valid(json_dict, "the pair")
         return self._dataset_reader.text_to_instance(
             [Token(word) for word in pair["premise_tokens"]],
             [Token(word) for word in pair["hypothesis_tokens"]],

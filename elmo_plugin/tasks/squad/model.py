@@ -76,7 +76,7 @@ class BidafSelfAttention(TaskModel):
         `answer_span`, shape `(batch_size, 2)`, is the first and last token of the answer.
         `passage_sentences`, shape `(batch_size, num_passage_tokens)`, numbers the sentences for the
         biLM. Returns `best_spans` and `best_span_probabilities` (see the function `best_spans`),
-        `metadata`, and `loss` if there are answers.
+        `answer`, the text of the best span, `metadata`, and `loss` if there are answers.
         """
         question_mask, passage_mask = get_text_field_mask(question), get_text_field_mask(passage)
         encoded_question = self._encode(question_mask, question)
@@ -93,15 +93,17 @@ class BidafSelfAttention(TaskModel):
         spans, probabilities = best_spans(
             logits[0], logits[1], self.max_answer_length, self.num_best
         )
+        answers = _best_answers(spans, metadata)
         outputs = {
             "best_spans": spans,
             "best_span_probabilities": probabilities,
+            "answer": answers,
             "metadata": metadata,
         }
         if answer_span is not None:
             outputs["loss"] = sum(map(cross_entropy, logits, answer_span.unbind(dim=1)))
         gold = [question["answers"] or None for question in metadata]
-        self.score(_best_answers(spans, metadata), gold)
+        self.score(answers, gold)
         return outputs
 
     def _encode(self, mask: torch.Tensor, *tokens: Any) -> torch.Tensor:
@@ -128,12 +130,6 @@ class BidafSelfAttention(TaskModel):
         }
         sentences = None if sentences is None else sentences[rows]
         return self._encode(mask[rows], distinct, sentences)[[numbers[text] for text in texts]]
-
-    @overrides(check_signature=False)
-    def make_output_human_readable(self, output_dict: Dict[str, Any]) -> Dict[str, Any]:
-        """Adds `answer`, the text of the most probable span."""
-        answers = _best_answers(output_dict["best_spans"], output_dict["metadata"])
-        return {**output_dict, "answer": answers}
 
     @overrides
     def get_metrics(self, reset: bool = False) -> Dict[str, float]:

@@ -1,6 +1,5 @@
 import json
-import os
-from typing import Any, BinaryIO, Dict, Iterable, Optional, Set
+from typing import Any, Dict, Iterable, Optional, Set
 
 from allennlp.common.util import JsonDict
 from allennlp.data import DatasetReader, Field, Instance
@@ -12,7 +11,7 @@ from overrides import overrides
 from elmo_plugin.corpora.tokenizer import sentences_by_rules, tokenize_with_spacy
 from elmo_plugin.tasks.prediction import Bars, MarkedWords, Part, Prediction
 from elmo_plugin.tasks.predictor import TEXT, TaskPredictor
-from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.errors import ConfigurationError, expect
 from elmo_plugin.util.files import expanded
 
 
@@ -41,7 +40,7 @@ class SquadPredictor(TaskPredictor):
         "machine that Charles Babbage had designed.",
         "question": "Where was Ada Lovelace born?",
     }
-    schema = {"passage": TEXT, "question": TEXT, "id": {"type": "string"}}
+    schema = {"passage": TEXT, "question": TEXT, "id": {"type": "string", "description": "text"}}
 
     def __init__(
         self,
@@ -86,24 +85,12 @@ class SquadPredictor(TaskPredictor):
 
     @overrides
     def _checked(self, line: JsonDict, location: str) -> JsonDict:
-        for key in ("passage", "question"):
-            text = line.get(key)
-            if not isinstance(text, str) or not text.strip():
-                found = json.dumps(text) if key in line else f"the fields {sorted(line)}"
-                raise ValueError(
-                    f'{location}: expected a "{key}" with some text, found {found}. Fill it in, as '
-                    f"in {json.dumps(self.example)}, or leave the line out."
-                )
-        if not isinstance(line.get("id", ""), str):
-            raise ValueError(
-                f'{location}: expected "id" to be a string, found {json.dumps(line["id"])}. Put it '
-                "in quotation marks, or leave it out."
-            )
+        expect({"passage", "question"} <= {*line}, location, 'a "passage" and a "question"', line)
         return line
 
     @overrides
     def _json_to_instance(self, json_dict: JsonDict) -> Instance:
-        fields = self._checked(json_dict, "the question")
+        fields = self._valid(json_dict, "the question")
         return self._dataset_reader.text_to_instance(
             fields["question"], fields["passage"], question_id=fields.get("id")
         )
@@ -145,14 +132,16 @@ class _OfficialFile:
     """One JSON object, complete after each answer: a predictor does not know the last one."""
 
     def __init__(self, path: str) -> None:
-        self._path = expanded(path)
-        if not self._path.absolute().parent.is_dir():
+        try:
+            # Appends: only the first answer empties an existing file, because input may be wrong.
+            self._file = open(expanded(path), "ab")
+        except OSError as error:
             raise ConfigurationError(
-                f"elmo-squad: expected `official_file` in an existing folder, found {path}. Create "
-                "the folder, or correct the path."
-            )
+                f"elmo-squad: cannot write `official_file` ({error}). Create the folder, or "
+                "correct the path."
+            ) from error
+        self._size = 0
         self._ids: Set[str] = set()
-        self._file: Optional[BinaryIO] = None
 
     def reserve(self, question_id: Optional[str], location: str) -> None:
         """Raises a `ValueError` if the id is missing or was used before."""
@@ -166,12 +155,8 @@ class _OfficialFile:
 
     def add(self, question_id: str, answer: str) -> None:
         pair = json.dumps({question_id: answer}, ensure_ascii=False).encode("utf-8")
-        if self._file is None:
-            # Opened with the first answer, so that unreadable input does not empty an existing
-            # file. Binary, because a text file cannot seek from its end.
-            self._file = open(self._path, "wb")
-            self._file.write(pair)
-        else:
-            self._file.seek(-1, os.SEEK_END)
-            self._file.write(b",\n" + pair[1:])
+        # Without the bracket at its end.
+        self._file.truncate(max(0, self._size - 1))
+        self._file.write(b",\n" + pair[1:] if self._size else pair)
         self._file.flush()
+        self._size = self._file.tell()

@@ -1,4 +1,3 @@
-from dataclasses import dataclass
 from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
 
 import torch
@@ -12,16 +11,6 @@ from elmo_plugin.corpora.tokenizer import sentences_by_rules, tokenize_with_spac
 from elmo_plugin.tasks.reader import TaskReader
 
 Offsets = List[Tuple[int, int]]
-
-
-@dataclass(frozen=True)
-class _Passage:
-    """The fields that all questions on a paragraph share, to save memory."""
-
-    text: str
-    field: TextField
-    offsets: Offsets
-    sentences: Optional[TensorField]
 
 
 @DatasetReader.register("elmo-squad")
@@ -39,7 +28,8 @@ class SquadReader(TaskReader):
     def __init__(self, by_sentence: bool = False, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self._by_sentence = by_sentence
-        self._passage: Optional[_Passage] = None
+        # The last passage, its fields and its offsets. Its questions share them, to save memory.
+        self._last: Tuple[str, Dict[str, Field], Offsets] = ("", {}, [])
 
     @overrides
     def _read(self, file_path: str) -> Iterable[Instance]:
@@ -58,40 +48,37 @@ class SquadReader(TaskReader):
         question_id: Optional[str] = None,
     ) -> Instance:
         """Question and passage have words. Answers lie in the passage; none if unknown."""
-        shared = self._tokenised(passage)
+        passage_fields, offsets = self._tokenised(passage)
         question_words = [token.text for token in tokenize_with_spacy(question)]
-        assert shared.offsets and question_words, (question, passage)
-        fields: Dict[str, Field] = {
-            "question": TextField([Token(word) for word in question_words]),
-            "passage": shared.field,
-        }
+        assert offsets and question_words, (question, passage)
+        words = TextField([Token(word) for word in question_words])
+        fields: Dict[str, Field] = {"question": words, **passage_fields}
         if answers:
-            span = _overlapping(shared.offsets, answers[0])
-            fields["answer_span"] = SpanField(*span, shared.field)
-        if shared.sentences is not None:
-            fields["passage_sentences"] = shared.sentences
+            span = _overlapping(offsets, answers[0])
+            fields["answer_span"] = SpanField(*span, passage_fields["passage"])
         fields["metadata"] = MetadataField(
             {
                 "question_id": question_id,
                 "question": question,
                 "passage": passage,
-                "token_offsets": shared.offsets,
+                "token_offsets": offsets,
                 "answers": [answer.text for answer in answers],
             }
         )
         return Instance(fields)
 
-    def _tokenised(self, passage: str) -> _Passage:
-        """The last passage is kept, because the next question is usually on the same one."""
-        if self._passage is None or self._passage.text != passage:
+    def _tokenised(self, passage: str) -> Tuple[Dict[str, Field], Offsets]:
+        """The fields of a passage, and the characters of its tokens."""
+        if self._last[0] != passage:
             tokens = tokenize_with_spacy(passage)
-            self._passage = _Passage(
-                text=passage,
-                field=TextField([Token(token.text) for token in tokens]),
-                offsets=[(token.idx, token.idx + len(token)) for token in tokens],
-                sentences=_sentences(tokens[0].doc) if self._by_sentence and tokens else None,
-            )
-        return self._passage
+            fields: Dict[str, Field] = {
+                "passage": TextField([Token(token.text) for token in tokens])
+            }
+            if self._by_sentence:
+                fields["passage_sentences"] = _sentences(tokens[0].doc)
+            offsets = [(token.idx, token.idx + len(token)) for token in tokens]
+            self._last = (passage, fields, offsets)
+        return self._last[1:]
 
 
 def _questions(path: str) -> Iterator[Tuple[str, Question]]:

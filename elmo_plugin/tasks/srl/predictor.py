@@ -1,7 +1,7 @@
 import json
 import sys
 from itertools import chain, islice
-from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple, Union
 
 import spacy
 from allennlp.common.util import JsonDict
@@ -15,10 +15,9 @@ from elmo_plugin.corpora.conll2012 import format_propositions
 from elmo_plugin.corpora.tag_spans import tags_to_spans
 from elmo_plugin.corpora.tokenizer import verb_positions
 from elmo_plugin.tasks.prediction import MarkedWords, Part, Prediction
-from elmo_plugin.tasks.predictor import TEXT, WORDS, TaskPredictor, in_columns
-from elmo_plugin.tasks.srl.input import check_form, load_spacy, positions_of, words_of
+from elmo_plugin.tasks.predictor import WORD, WORDS, TaskPredictor
 from elmo_plugin.tasks.srl.reader import ROLES
-from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.errors import ConfigurationError, excerpt, expect
 
 # Minimum number of predicates per batch, if the lines have so many.
 _MIN_BATCH_SIZE = 32
@@ -56,13 +55,14 @@ class SrlPredictor(TaskPredictor):
         "predicates": ["gave", "left"],
     }
     schema = {
-        "sentence": TEXT,
+        "sentence": {"type": "string", "description": "a text"},
         "tokens": WORDS,
         "predicates": {
             "anyOf": [
-                {"type": "array", "items": {"anyOf": [{"type": "integer", "minimum": 0}, TEXT]}},
+                {"type": "array", "items": {"anyOf": [{"type": "integer", "minimum": 0}, WORD]}},
                 {"const": "all"},
-            ]
+            ],
+            "description": 'a list of positions or words, or "all"',
         },
     }
     output_formats = ("json", "conll")
@@ -76,7 +76,13 @@ class SrlPredictor(TaskPredictor):
     ) -> None:
         super().__init__(model, dataset_reader, **kwargs)
         self._spacy_model = spacy_model
-        self._spacy = load_spacy(spacy_model) if spacy_model else spacy.blank("en")
+        try:
+            self._spacy = spacy.load(spacy_model) if spacy_model else spacy.blank("en")
+        except OSError as error:
+            raise ConfigurationError(
+                f"spaCy cannot load {spacy_model!r} ({error}). Install it with `python -m spacy "
+                "download NAME`, correct its path, or give the predicates."
+            ) from error
         if not spacy_model:
             # spaCy's limit is for the RAM of parsers; this pipeline only tokenises.
             self._spacy.max_length = sys.maxsize
@@ -109,7 +115,8 @@ class SrlPredictor(TaskPredictor):
         Raises a `ValueError` if a line has neither `sentence` nor `tokens`, a predicate outside the
         sentence, or no `predicates` while there is no `spacy_model`.
         """
-        sentences = [self._tokens(self._checked(line, "the sentence")) for line in inputs]
+        inputs = [self._valid(line, "the sentence") for line in inputs]
+        sentences = [self._tokens(line) for line in inputs]
         instances = [
             [self._instance(tokens, position) for position in self._predicates(line, tokens)]
             for line, tokens in zip(inputs, sentences)
@@ -124,7 +131,7 @@ class SrlPredictor(TaskPredictor):
             frame.pop(_IS_LAST, None)
         remaining = iter(frames)
         return [
-            Prediction(tokens=words_of(tokens), frames=list(islice(remaining, len(of_sentence))))
+            Prediction(tokens=_words(tokens), frames=list(islice(remaining, len(of_sentence))))
             for tokens, of_sentence in zip(sentences, instances)
         ]
 
@@ -132,30 +139,29 @@ class SrlPredictor(TaskPredictor):
     def texts(self, line: JsonDict) -> List[List[str]]:
         """Returns the sentence once for each of its predicates, but at least once."""
         tokens = self._tokens(line)
-        return [words_of(tokens)] * max(1, len(self._predicates(line, tokens)))
+        return [_words(tokens)] * max(1, len(self._predicates(line, tokens)))
 
     @overrides
     def _checked(self, line: JsonDict, location: str) -> JsonDict:
-        try:
-            predicates = check_form(line).get("predicates")
-            if predicates is None and not self._spacy_model:
-                raise ValueError(
-                    'expected "predicates", their positions, words or "all", or a spaCy pipeline '
-                    """that finds verbs: --predictor-args '{"spacy_model": "en_core_web_sm"}'"""
-                )
-            if isinstance(predicates, list):
-                self._predicates(line, self._tokens(line, tag=False))
-            return line
-        except ValueError as error:
-            example = json.dumps(self.example)
-            raise ValueError(f"{location}: {error}. A line is like {example}") from error
+        expected = '"sentence" with a text or "tokens" with a list of words'
+        expect("sentence" in line or "tokens" in line, location, expected, line)
+        expect(
+            "predicates" in line or self._spacy_model,
+            location,
+            '"predicates", their positions, words or "all", or a spaCy pipeline that finds verbs',
+            line,
+            """--predictor-args '{"spacy_model": "en_core_web_sm"}' names one.""",
+        )
+        if "predicates" in line:
+            self._predicates(line, self._tokens(line, tag=False), location)
+        return line
 
     @overrides
     def _json_to_instance(self, json_dict: JsonDict) -> Instance:
-        tokens = self._tokens(self._checked(json_dict, "the sentence"))
-        predicates = self._predicates(json_dict, tokens)
-        if len(predicates) != 1:
-            raise ValueError(f"expected one predicate to interpret, found {len(predicates)}")
+        line = self._valid(json_dict, "the sentence")
+        tokens = self._tokens(line)
+        predicates = self._predicates(line, tokens)
+        expect(len(predicates) == 1, "", "one predicate to interpret", len(predicates))
         return self._instance(tokens, predicates[0])
 
     @overrides
@@ -185,12 +191,14 @@ class SrlPredictor(TaskPredictor):
             document = pipe(document)
         return [token for token in document if "tokens" in line or not token.is_space]
 
-    def _predicates(self, line: JsonDict, tokens: Sequence[Any]) -> List[int]:
+    def _predicates(
+        self, line: JsonDict, tokens: Sequence[Any], location: str = "the sentence"
+    ) -> List[int]:
         predicates = line.get("predicates")
         if predicates == "all":
             return list(range(len(tokens)))
         if predicates is not None:
-            return positions_of(predicates, words_of(tokens))
+            return _positions(predicates, _words(tokens), location)
         verbs = verb_positions(tokens)
         if verbs is None:
             raise ConfigurationError(
@@ -221,14 +229,30 @@ class SrlPredictor(TaskPredictor):
     def _for_scorer(self, outputs: JsonDict) -> str:
         if "frames" in outputs:
             return _propositions(outputs["tokens"], outputs["frames"])
-        if self._frames and self._frames[-1]["tokens"] != outputs["tokens"]:
-            # `max_instances` ended the file before the sentence's last predicate.
-            self._frames.clear()
         self._frames.append(outputs)
         if not outputs[_IS_LAST]:
             return ""
         frames, self._frames = self._frames, []
         return _propositions(outputs["tokens"], frames)
+
+
+def _words(tokens: Sequence[Any]) -> List[str]:
+    return [token.text for token in tokens]
+
+
+def _positions(predicates: List[Union[int, str]], words: List[str], location: str) -> List[int]:
+    """The positions of predicates, which are given as positions or as words."""
+    found: List[int] = []
+    for predicate in predicates:
+        if isinstance(predicate, str):
+            # A word that is given twice means two places.
+            places = [n for n, word in enumerate(words) if word == predicate and n not in found]
+        else:
+            places = [predicate] if predicate < len(words) else []
+        expected = f'"predicates" to be words or positions from 0 in {excerpt(" ".join(words))!r}'
+        expect(places, location, expected, json.dumps(predicate))
+        found.append(places[0])
+    return sorted(set(found))
 
 
 def _description(words: List[str], tags: List[str]) -> str:
@@ -251,6 +275,4 @@ def _propositions(words: List[str], frames: List[JsonDict]) -> str:
         (frame["predicate"], "verb" if lemma in ("", "-") else lemma)
         for frame, lemma in zip(frames, lemmas)
     ]
-    # A corpus may have two predicates at one word, which the format cannot hold.
-    with in_columns(repr(" ".join(words))):
-        return format_propositions(len(words), predicates, [frame["tags"] for frame in frames])
+    return format_propositions(len(words), predicates, [frame["tags"] for frame in frames])

@@ -7,7 +7,7 @@ from overrides import overrides
 
 from elmo_plugin.corpora.conll2012 import Frame, Sentence, read_sentences
 from elmo_plugin.tasks.reader import TaskReader
-from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.errors import ConfigurationError, expect
 
 logger = logging.getLogger(__name__)
 
@@ -84,26 +84,24 @@ class SrlReader(TaskReader):
         # The first sentence with a predicate.
         first: Optional[Sentence] = None
         num_skipped = 0
-        try:
-            for sentence in read_sentences(file_path):
-                if _frames(sentence):
-                    first = first or sentence
-                    if bool(first.frames) != bool(sentence.frames):
-                        kind = "a column per predicate" if first.frames else "no predicate columns"
-                        raise ValueError(
-                            f"{sentence.location}: expected {kind}, as in the sentence of "
-                            f"{first.location}, found {len(sentence.frames)} columns. All "
-                            "sentences that have framesets need the columns, or none of them."
-                        )
-                if self._max_tokens is not None and len(sentence.words) > self._max_tokens:
-                    num_skipped += 1
-                else:
-                    yield sentence
-        finally:
-            # With `max_instances`, the file is not read to its end.
-            if num_skipped:
-                message = "%s: skipped %d sentences of more than %d tokens"
-                logger.info(message, file_path, num_skipped, self._max_tokens)
+        for sentence in read_sentences(file_path):
+            if _frames(sentence):
+                first = first or sentence
+                kind = "a column per predicate" if first.frames else "no predicate columns"
+                expect(
+                    bool(first.frames) == bool(sentence.frames),
+                    sentence.location,
+                    f"{kind}, as in the sentence of {first.location}",
+                    f"{len(sentence.frames)} columns",
+                    "All sentences that have framesets need the columns, or none of them.",
+                )
+            if self._max_tokens is not None and len(sentence.words) > self._max_tokens:
+                num_skipped += 1
+            else:
+                yield sentence
+        if num_skipped:
+            message = "%s: skipped %d sentences of more than %d tokens"
+            logger.info(message, file_path, num_skipped, self._max_tokens)
         if first is None:
             raise ConfigurationError(
                 f"{file_path} holds no predicate. Expected CoNLL-2012 columns with a column per "

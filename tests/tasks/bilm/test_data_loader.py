@@ -5,9 +5,8 @@ from collections import Counter
 import numpy
 import pytest
 import torch
-from allennlp.common import Params
 from allennlp.common.checks import ConfigurationError
-from allennlp.data import DataLoader, DatasetReader, Vocabulary
+from allennlp.data import Vocabulary
 
 from elmo_plugin.tasks.bilm.data_loader import BilmDataLoader
 from elmo_plugin.tasks.bilm.reader import BilmReader
@@ -89,25 +88,17 @@ def test_batches_before_the_start_are_not_built(make_loader, monkeypatch):
     assert len(built) == num_batches - 10
 
 
-@pytest.mark.parametrize("num_workers", [0, 2])
-def test_text_that_is_not_utf_8_is_refused_or_replaced_as_the_reader_says(
-    vocabulary, tmp_path, num_workers
-):
+def test_text_that_is_not_utf_8_is_refused_or_replaced_as_the_reader_says(vocabulary, tmp_path):
     (tmp_path / "latin.txt").write_bytes(b"w1 w2\ncaf\xe9 w3\n")
 
-    def batches(**settings):
-        reader = BilmReader(**settings)
-        loader = BilmDataLoader(reader, tmp_path, num_workers=num_workers)
+    def num_targets(**settings):
+        loader = BilmDataLoader(BilmReader(**settings), tmp_path, num_workers=2)
         loader.index_with(vocabulary)
-        return list(loader), list(reader.read(tmp_path))
+        return sum(len(batch["forward_targets"]) for batch in loader)
 
     with pytest.raises(ValueError, match=r"latin\.txt:2: expected UTF-8 text, found the byte 0xe9"):
-        batches()
-    read, instances = batches(decoding_errors="replace")
-    assert sum(len(batch["forward_targets"]) for batch in read) == 6
-    assert [instance["words"].metadata for instance in instances][1] == ["caf\ufffd", "w3"]
-    with pytest.raises(ConfigurationError, match="`decoding_errors` to be one of"):
-        batches(decoding_errors="ignore")
+        num_targets()
+    assert num_targets(decoding_errors="replace") == 6
 
 
 @pytest.mark.parametrize("num_workers", [0, 2])
@@ -175,16 +166,6 @@ def test_batches_go_to_the_device(make_loader):
     batch = next(iter(loader))
     assert batch["characters"].is_meta and batch["forward_targets"].is_meta
     assert isinstance(batch["batch_sizes"], list)
-
-
-def test_it_is_built_from_a_configuration(folder, vocabulary):
-    reader = DatasetReader.from_params(Params({"type": "elmo-bilm"}))
-    params = Params({"type": "elmo-bilm", "order": "streams", "batch_size": 4, "num_workers": 0})
-    loader = DataLoader.from_params(params, reader=reader, data_path=str(folder / "*.txt"))
-    assert isinstance(loader, BilmDataLoader)
-    loader.index_with(vocabulary)
-    assert next(iter(loader))["num_streams"] == 4
-    assert sum(1 for _ in loader.iter_instances()) == 200
 
 
 @pytest.mark.parametrize("kind", KINDS)

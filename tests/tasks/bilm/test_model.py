@@ -231,13 +231,6 @@ def test_draws_depend_on_seed_and_batch_number_alone(make_model, batches, settin
     assert not set(losses(seed=4)) & set(whole)
 
 
-def test_nothing_is_drawn_from_the_global_generator(make_model, batches):
-    model = make_model(num_samples=8, dropout=0.5)
-    before = torch.get_rng_state()
-    model(**batches()[0])["loss"].backward()
-    assert torch.equal(torch.get_rng_state(), before)
-
-
 def test_a_run_goes_on_from_its_training_state(make_model, batches):
     model, other = make_model(dropout=0.2), make_model(dropout=0.2)
     windows = batches("streams", batch_size=3, num_steps=5)
@@ -275,17 +268,6 @@ def test_metrics_are_named_for_what_they_are(make_model, batches):
         assert read(model, [batch]).keys() == perplexities
 
 
-def test_tokens_per_second_leave_out_the_first_batch(make_model, batches, monkeypatch):
-    model = make_model()
-    clock = iter([10.0, 14.0])
-    monkeypatch.setattr("time.monotonic", lambda: next(clock))
-    first, second = batches(tokens_per_batch=30)[:2]
-    model(**first)
-    model(**second)
-    speed = model.get_metrics(reset=True)["tokens_per_second"]
-    assert speed == pytest.approx(len(second["forward_ids"]) / 4.0)
-
-
 @pytest.mark.parametrize("value", [math.nan, math.inf])
 def test_a_loss_that_is_no_number_names_its_batch(make_model, batches, value):
     model = make_model()
@@ -308,12 +290,6 @@ def test_the_bias_starts_as_the_unigram_model(make_model, vocab):
     seen = counts > 0
     torch.testing.assert_close(model.softmax.bias[seen].double(), expected[seen], atol=0.01, rtol=0)
     assert model.softmax.bias.isfinite().all()
-
-
-def test_without_counts_the_bias_starts_at_zero(tmp_path):
-    (tmp_path / "words.txt").write_text("<S>\n</S>\n<UNK>\na\nb\n")
-    model = BilmModel(SoftmaxVocabulary.from_text(file=str(tmp_path / "words.txt")), make_options())
-    assert model.softmax.bias.abs().sum() == 0
 
 
 @pytest.mark.parametrize("order", ["sentences", "streams"])

@@ -3,7 +3,7 @@ from allennlp.common import Params
 from allennlp.common.checks import ConfigurationError
 from allennlp.data import Vocabulary
 
-from elmo_plugin.bilm.vocabulary_file import count_and_choose, read_vocabulary, write_vocabulary
+from elmo_plugin.bilm.vocabulary_file import count_and_choose, write_vocabulary
 from elmo_plugin.tasks.bilm.vocabulary import SoftmaxVocabulary, softmax_counts, softmax_ids
 
 TEXT = "the owl saw the owl\n\nthe cat saw it\n"
@@ -80,18 +80,6 @@ def test_special_words_that_stand_in_the_text_are_counted_where_they_belong(tmp_
     assert count_and_choose(tmp_path / "a.txt") == [
         ("<S>", 4), ("</S>", 4), ("<UNK>", 2), ("saw", 1), ("the", 1)
     ]  # fmt: skip
-
-
-def test_a_file_is_read_back_as_it_was_written(text, tmp_path):
-    write_vocabulary(ENTRIES, tmp_path / "vocabulary.txt")
-    lines = (tmp_path / "vocabulary.txt").read_text().split("\n")
-    assert lines[:4] == ["<S>\t2", "</S>\t2", "<UNK>\t0", "the\t3"] and lines[-1] == ""
-    assert read_vocabulary(tmp_path / "vocabulary.txt") == ENTRIES
-    vocabulary = from_params(file=str(tmp_path / "vocabulary.txt"), size=5)
-    counted = from_params(text=str(text), size=5)
-    assert words(vocabulary) == words(counted)
-    assert softmax_counts(vocabulary) == softmax_counts(counted)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["text.txt", "vocabulary.txt"]
 
 
 def test_a_file_of_bilm_tf_has_no_counts(vocabulary_file, tmp_path):
@@ -174,13 +162,6 @@ def test_odd_words_survive_saving_and_loading(tmp_path):
         assert softmax_counts(loaded) == softmax_counts(vocabulary)
     write_vocabulary(count_and_choose(tmp_path / "a.txt"), tmp_path / "file.txt")
     assert softmax_ids(from_params(file=str(tmp_path / "file.txt"))) == ids
-
-
-@pytest.mark.parametrize("space", [chr(n) for n in range(0x3001) if chr(n).isspace()])
-def test_no_word_holds_white_space(tmp_path, space):
-    (tmp_path / "a.txt").write_text(f"left{space}right", newline="\n")
-    vocabulary = from_params(text=str(tmp_path / "a.txt"))
-    assert words(vocabulary)[3:] == ["left", "right"]
 
 
 def test_the_counts_of_another_vocabulary_are_unknown():

@@ -116,11 +116,6 @@ def test_clusters_are_the_linked_spans(antecedents):
     assert clusters_from(torch.tensor(places)) == linked(antecedents)
 
 
-def test_unknown_genres_have_a_zero_embedding():
-    scorer, _ = make(1)
-    assert not scorer.genre_embeddings[:2].any() and scorer.genre_embeddings[2:].all()
-
-
 def test_dropout_keeps_the_mean_and_drops_at_its_rate():
     scorer, _ = make(1, dropout=0.2)
     dropped = scorer.feedforward.dropout.train()(torch.ones(401, 503))

@@ -113,21 +113,6 @@ def count_two_batches() -> EntityF1:
     return metric
 
 
-def test_scores_are_fractions_over_all_batches():
-    assert count_two_batches().get_metric() == {
-        "accuracy": pytest.approx(6 / 8),
-        "precision-overall": pytest.approx(2 / 3),
-        "recall-overall": pytest.approx(2 / 4),
-        "f1-measure-overall": pytest.approx(4 / 7),
-        "precision-LOC": pytest.approx(1 / 2),
-        "recall-LOC": pytest.approx(1 / 3),
-        "f1-measure-LOC": pytest.approx(2 / 5),
-        "precision-PER": 1.0,
-        "recall-PER": 1.0,
-        "f1-measure-PER": 1.0,
-    }
-
-
 def test_accuracy_does_not_depend_on_the_scheme():
     metric = EntityF1()
     metric([["U-PER", "B-LOC", "L-LOC", "O"]], [["I-PER", "I-LOC", "I-LOC", "O"]])

@@ -1,4 +1,3 @@
-import json
 from pathlib import Path
 
 import pytest
@@ -82,25 +81,3 @@ def test_sentences_are_written_as_columns_too(make):
     predictor = make(output_format="conll")
     output = predictor.predict_json(predictor.load_line('{"tokens": ["#", "won"]}\n'))
     assert predictor.dump_line(output) == "# {}\nwon {}\n\n".format(*output["tags"])
-
-
-@pytest.mark.parametrize(
-    "line, message",
-    [
-        ('{"text": "Ada"}', '"sentence" with a text or "tokens" with a list of words'),
-        ('{"tokens": ["Ada", ""]}', "none of them empty"),
-        ('{"tokens": "Ada"}', "a list of words"),
-        ('{"sentence": " "}', "at least one word"),
-    ],
-)
-def test_a_wrong_line_is_named_by_its_number(make, line, message):
-    predictor = make()
-    assert predictor.load_line('{"tokens": ["New York"]}') == {"tokens": ["New York"]}
-    with pytest.raises(ValueError, match=f"line 2: .*{message}"):
-        predictor.load_line(line + "\n")
-
-
-def test_a_word_that_columns_cannot_hold_is_named_before_any_work(make):
-    predictor = make(output_format="conll")
-    with pytest.raises(ValueError, match="line 1: .*found 'New York'. Use JSON output instead"):
-        predictor.load_line(json.dumps({"tokens": ["New York"]}))

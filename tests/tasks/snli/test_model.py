@@ -65,14 +65,6 @@ def test_empty_texts_give_numbers_and_gradients(vocab, reader, texts):
     assert gradients and all(gradient.isfinite().all() for gradient in gradients)
 
 
-def test_an_empty_text_does_not_change_its_neighbours(vocab, reader, instances):
-    model = build("snli", vocab, placement=placement("both", layer_norm=True)).eval()
-    with torch.no_grad():
-        alone = model(**make_batch(vocab, instances[:3]))["probabilities"]
-        beside = model(**make_batch(vocab, [*instances[:3], pair(reader, "A dog .", "")]))
-    torch.testing.assert_close(beside["probabilities"][:3], alone)
-
-
 def test_the_penalties_are_what_the_experiment_says(vocab):
     params = Params.from_file(FIXTURES.parent / "experiments/snli_elmo.jsonnet")
     regularizer = params["model"]["regularizer"].as_dict(quiet=True)

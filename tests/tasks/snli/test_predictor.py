@@ -1,4 +1,3 @@
-import json
 from pathlib import Path
 
 import pytest
@@ -57,19 +56,3 @@ def test_a_corpus_is_labelled_in_its_order(predictor, archive):
     archive.model.get_metrics(reset=True)
     archive.model.forward_on_instances(instances)
     assert archive.model.get_metrics(reset=True) == {"accuracy": right / len(outputs)}
-
-
-@pytest.mark.parametrize(
-    "line, message",
-    [
-        ({"premise": "A dog runs."}, 'expected "hypothesis" .* or "hypothesis_tokens"'),
-        ({"premise": "", "hypothesis": "It moves."}, "expected at least one word"),
-        ({"premise": "A dog.", "hypothesis_tokens": "It moves"}, "a list of words"),
-        ({"sentence1": "A dog."}, 'expected "sentence2" with a sentence'),
-        ({"sentence1": "A dog.", "sentence2": ""}, "expected at least one word in each"),
-    ],
-)
-def test_a_wrong_line_is_named_by_its_number(predictor, line, message):
-    predictor.load_line('{"premise": "A dog runs.", "hypothesis": "It moves."}')
-    with pytest.raises(ValueError, match=f"line 2: .*{message}"):
-        predictor.load_line(line if isinstance(line, str) else json.dumps(line))

@@ -62,19 +62,6 @@ def test_gradients_do_not_depend_on_how_much_is_computed_at_once(monkeypatch):
     assert not found[0][0][~mask].any()
 
 
-def test_gradients_equal_finite_differences():
-    text, mask = batch([3, 1], dim=2)
-    question, question_mask = batch([2, 1], dim=2, seed=1)
-    torch.manual_seed(0)
-    alone, both = SelfAttention(2, 3).double(), BiAttention(2, 3).double()
-    text.requires_grad_()
-    question.requires_grad_()
-    assert torch.autograd.gradcheck(lambda values: alone(values, mask)[mask], [text])
-    assert torch.autograd.gradcheck(
-        lambda *values: both(*values, mask, question_mask)[mask], [text, question]
-    )
-
-
 def test_a_large_null_logit_turns_attention_off():
     module = make(SelfAttention)
     text, mask = batch([6])

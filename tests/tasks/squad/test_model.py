@@ -4,7 +4,6 @@ from allennlp.common.checks import ConfigurationError
 
 import elmo_plugin.plugin  # noqa: F401
 from elmo_plugin.corpora.squad import Answer
-from elmo_plugin.tasks.squad.metric import exact_match, f1
 from elmo_plugin.tasks.squad.model import best_spans
 from tests.tasks.small import build, make_batch, make_reader, placement, read
 from tests.tasks.squad import oracle
@@ -115,24 +114,6 @@ def test_sentences_can_be_read_apart(vocab, instances):
         assert torch.equal(*losses)
 
 
-def test_answers_are_pieces_of_the_text_and_scored_against_all_gold_answers(vocab):
-    model = build("squad", vocab, placement=placement("both")).eval()
-    instances = read("squad", "dev")
-    outputs = model.forward_on_instances(instances)
-    totals = {"em": 0.0, "f1": 0.0}
-    for instance, output in zip(instances, outputs):
-        metadata = instance["metadata"].metadata
-        first, last = output["best_spans"][0]
-        offsets = metadata["token_offsets"]
-        answer = metadata["passage"][offsets[first][0] : offsets[last][1]]
-        assert output["answer"] == answer and answer in metadata["passage"]
-        for name, score in (("em", exact_match), ("f1", f1)):
-            totals[name] += max(score(answer, gold) for gold in metadata["answers"])
-    expected = {name: pytest.approx(total / 20) for name, total in totals.items()}
-    assert model.get_metrics(reset=True) == expected
-    assert model.get_metrics() == {}
-
-
 @pytest.mark.parametrize("setting", ["max_answer_length", "num_best"])
 def test_max_answer_length_and_num_best_of_0_are_refused(vocab, setting):
     with pytest.raises(ConfigurationError, match="of at least 1, found .*0"):
@@ -156,16 +137,6 @@ def test_the_best_spans_are_those_of_a_search_through_all(max_length, num_best):
         assert spans[row].tolist() == [[first, last] for _, first, last in expected]
         wanted = torch.tensor([each[0] for each in expected], dtype=torch.float64)
         torch.testing.assert_close(probabilities[row], wanted)
-
-
-def test_the_best_start_and_end_need_not_make_the_best_span():
-    starts = torch.tensor([[0.0, 0.0, 5.0]])
-    ends = torch.tensor([[6.0, 0.0, 4.0]])
-    spans, _ = best_spans(starts, ends, 3, 2)
-    assert spans.tolist() == [[[2, 2], [0, 0]]]
-    # One that is too long is no answer.
-    spans, _ = best_spans(torch.tensor([[9.0, 0.0, 1.0]]), torch.tensor([[0.0, 0.0, 9.0]]), 2, 1)
-    assert spans.tolist() == [[[2, 2]]]
 
 
 def test_tokens_of_a_long_passage_are_not_paired_with_each_other():

@@ -70,29 +70,6 @@ def test_a_model_whose_numbers_are_nan_is_refused(make, monkeypatch):
         make().predict_json({"question": "When?", "passage": PASSAGE})
 
 
-def test_a_passage_of_a_file_keeps_its_answers_in_their_places(make, tmp_path):
-    outputs = predict(make(), tmp_path, DEV, has_dataset_reader=True)
-    passages = {
-        instance["metadata"].metadata["question_id"]: instance["metadata"].metadata["passage"]
-        for instance in SquadReader().read(DEV)
-    }
-    assert [output["id"] for output in outputs] == list(passages)
-    for output in outputs:
-        assert len(output["n_best"]) == 2
-        for answer in (output, *output["n_best"]):
-            assert passages[output["id"]][answer["start"] : answer["end"]] == answer["answer"]
-
-
-@pytest.mark.parametrize("batch_size", [1, 7, 100])
-def test_the_official_file_has_the_answer_to_every_question(make, tmp_path, batch_size):
-    official = tmp_path / "predictions.json"
-    predictor = make(official_file=str(official))
-    outputs = predict(predictor, tmp_path, DEV, True, batch_size)
-    found = json.loads(official.read_text(encoding="utf-8"))
-    assert found == {output["id"]: output["answer"] for output in outputs}
-    assert len(found) == 20
-
-
 def test_the_official_file_is_whole_after_each_question(make, tmp_path, monkeypatch):
     official = tmp_path / "predictions.json"
     official.write_text('{"old": "answer", "of": "a longer file"}')
@@ -125,47 +102,9 @@ def test_a_line_that_the_official_file_cannot_name_is_refused(make, tmp_path, ch
         predictor.load_line(json.dumps({**fields, **changes}))
 
 
-@pytest.mark.parametrize(
-    "line, message",
-    [
-        (
-            {"passage": "Tea."},
-            r"expected a \"question\" .* found the fields \['passage'\]. Fill it",
-        ),
-        ({"passage": "Tea.", "question": " "}, 'a "question" with some text, found " ".*leave the'),
-        ({"passage": "", "question": "Who?"}, 'a "passage" with some text, found ""'),
-        ({"passage": ["Tea"], "question": "Who?"}, 'a "passage" with some text'),
-        (
-            {"passage": "Tea.", "question": "Who?", "id": 7},
-            '"id" to be a string, found 7. Put it in',
-        ),
-    ],
-)
-def test_a_wrong_line_is_named_by_its_number(make, line, message):
-    predictor = make()
-    predictor.load_line('{"passage": "Tea is hot.", "question": "What is hot?"}')
-    with pytest.raises(ValueError, match=f"line 2: .*{message}"):
-        predictor.load_line(line if isinstance(line, str) else json.dumps(line))
-
-
 @pytest.fixture
 def archive(trained):
     return trained("squad")
-
-
-def test_a_trained_model_answers_best_first_alone_as_in_a_batch(archive):
-    predictor = Predictor.from_archive(archive)
-    lines = [json.loads(line) for line in LINES.read_text(encoding="utf-8").splitlines()]
-    for line, output in zip(lines, predictor.predict_batch_json(lines), strict=True):
-        alone = predictor.predict(line["question"], line["passage"])
-        assert alone["answer"] == output["answer"]
-        assert alone["probability"] == pytest.approx(output["probability"], abs=1e-6)
-        probabilities = [answer["probability"] for answer in output["n_best"]]
-        assert probabilities == sorted(probabilities, reverse=True)
-        assert probabilities[0] == output["probability"] and 0 < sum(probabilities) < 1 + 1e-6
-        assert len({(answer["start"], answer["end"]) for answer in output["n_best"]}) == 20
-        for answer in output["n_best"]:
-            assert line["passage"][answer["start"] : answer["end"]] == answer["answer"]
 
 
 def test_what_is_written_scores_as_the_model_says(archive, tmp_path):

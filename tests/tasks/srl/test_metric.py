@@ -70,20 +70,3 @@ def test_arguments_are_read_from_left_to_right():
         ("A0", ((4, 4),)),
         ("A0", ((6, 6),)),
     ]
-
-
-def count_two_batches() -> SrlSpanF1:
-    metric = SrlSpanF1()
-    metric(["B-ARG0 B-V B-ARG1 O".split()], ["B-ARG0 B-V B-ARG1 I-ARG1".split()])
-    metric(["B-V B-ARG1".split(), "B-V O".split()], ["B-V B-ARG1".split(), "B-V B-ARG1".split()])
-    return metric
-
-
-def test_table_has_the_overall_row_first_and_the_verb_last():
-    assert count_two_batches().table().splitlines() == [
-        "              corr.  excess  missed   prec.    rec.      F1",
-        "   Overall        2       1       2   66.67   50.00   57.14",
-        "      ARG0        1       0       0  100.00  100.00  100.00",
-        "      ARG1        1       1       2   50.00   33.33   40.00",
-        "         V        3       0       0  100.00  100.00  100.00",
-    ]

@@ -51,15 +51,6 @@ def test_sentences_over_the_limit_are_skipped_and_counted(tmp_path, caplog):
     assert "skipped 1 sentences of more than 3 tokens" in caplog.text
 
 
-def test_skipped_sentences_are_counted_also_if_the_file_is_not_read_to_its_end(tmp_path, caplog):
-    path = tmp_path / "x.gold_conll"
-    short = "x 0 0 Go VB (TOP*) go 01 - - * (V*) -"
-    path.write_text(TWO_PREDICATES.replace("x 0 0 Really", f"{short}\n\nx 0 0 Really"))
-    caplog.set_level("INFO")
-    assert len(list(SrlReader(max_tokens=3, max_instances=1).read(path))) == 1
-    assert "skipped 1 sentences of more than 3 tokens" in caplog.text
-
-
 def test_a_file_without_predicates_is_refused(tmp_path):
     path = tmp_path / "x.gold_conll"
     path.write_text("x 0 0 Really RB (TOP*) - - - - * -\n")

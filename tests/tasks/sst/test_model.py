@@ -1,8 +1,6 @@
 import pytest
 import torch
-from allennlp.data import Token, Vocabulary
 
-from elmo_plugin.tasks.sst import SstReader
 from tests.tasks import slow
 from tests.tasks.small import build, make_batch, placement
 
@@ -78,27 +76,3 @@ def test_padding_does_not_drown_scores_far_below_zero(vocab):
     # Scores so far apart leave one word, the one that is least negative.
     best = vectors[1, :2].sum(dim=-1).argmax()
     torch.testing.assert_close(alone[0, -8:], vectors[1, best])
-
-
-def test_accuracy_is_the_share_of_sentences_that_are_right(vocab, instances):
-    model = build("sst", vocab).eval()
-    with torch.no_grad():
-        model.output_projection.weight.zero_()
-        model.output_projection.bias[vocab.get_token_index("neutral", "labels")] = 9.0
-    # Two batches of different sizes: sentences count, not batches.
-    for part in (instances[:30], instances[30:]):
-        model(**make_batch(vocab, part, elmo=False))
-    neutral = sum(instance["label"].label == "neutral" for instance in instances)
-    assert model.get_metrics(reset=True)["accuracy"] == pytest.approx(neutral / len(instances))
-
-
-def test_a_class_that_training_never_saw_is_named():
-    reader = SstReader()
-    known, unknown = (
-        reader.text_to_instance([Token("so-so")], label) for label in ("positive", "neutral")
-    )
-    for instance in (known, unknown):
-        reader.apply_token_indexers(instance)
-    model = build("sst", Vocabulary.from_instances([known]))
-    with pytest.raises(KeyError, match="'neutral' not found in vocab namespace 'labels'"):
-        model.forward_on_instances([unknown])
