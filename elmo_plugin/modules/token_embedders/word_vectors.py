@@ -137,6 +137,11 @@ def _initialise(
             f"{path} has no vector for any of the {len(weight):,} words of the corpus. Is it in "
             "another language, or are its words in lower case and those of the reader not?"
         )
+    if len(vectors) < len(weight) / 10:
+        logger.warning(
+            f"{path} has vectors for only {len(vectors)} of the {len(weight)} words of the corpus. "
+            "To use another file, set the variable that names it, such as ELMO_GLOVE."
+        )
     pretrained = numpy.stack(list(vectors.values()))
     if zero_unknown:
         weight.zero_()

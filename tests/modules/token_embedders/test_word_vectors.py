@@ -116,6 +116,15 @@ def test_words_of_an_extended_vocabulary_have_the_unknown_word_s_vector(vocab, p
     assert found == [VECTORS["the"], unknown, unknown] and len(embedder.extra) == 2
 
 
+@pytest.mark.parametrize("num_others, is_warned", [(7, False), (8, True)])
+def test_a_file_of_few_of_the_words_is_warned_of(path, num_others, is_warned, caplog):
+    # Beside "play", and the padding and unknown words.
+    words = {f"word {number}": 1 for number in range(num_others)}
+    WordVectors(Vocabulary({"tokens": {"play": 3, **words}}), 3, path)
+    warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert [message.endswith("such as ELMO_GLOVE.") for message in warnings] == [True] * is_warned
+
+
 def test_a_file_may_be_at_a_url(tmp_path, vocab, monkeypatch):
     copy = write(tmp_path / "v.zip")
     monkeypatch.setitem(
