@@ -52,7 +52,7 @@ def find_in_folder(folder: Path) -> FoundBilm:
 
 def of_options_file(options_file: Path) -> FoundBilm:
     """The biLM of an options file whose weights are beside it. Else a `ConfigurationError`."""
-    weights = _weights_beside(options_file)
+    weights = weights_beside(options_file)
     if weights is None:
         raise ConfigurationError(
             f"{options_file} comes without weights: expected {WEIGHT_FILE}, {NLPL_WEIGHT_FILE}, or "
@@ -73,16 +73,8 @@ def weights_name(options_name: str) -> str:
     return WEIGHT_FILE
 
 
-def _weight_files(folder: Path, prefix: str = "") -> Tuple[str, ...]:
-    names = sorted(os.listdir(folder))
-    return tuple(
-        name
-        for name in names
-        if name.endswith(_SUFFIXES) and name.startswith(prefix) and name != SOFTMAX_FILE
-    )
-
-
-def _weights_beside(options_file: Path) -> Optional[Path]:
+def weights_beside(options_file: Path) -> Optional[Path]:
+    """The weights in the folder of an options file, by their usual names or as the only ones."""
     folder, name = options_file.parent, options_file.name
     usual = (weights_name(name), *(() if name == CONFIG_FILE else (NLPL_WEIGHT_FILE,)))
     prefix = name.removesuffix("options.json") if name.endswith(_OPTIONS) else ""
@@ -92,11 +84,20 @@ def _weights_beside(options_file: Path) -> Optional[Path]:
     return folder / found[0] if found else None
 
 
+def _weight_files(folder: Path, prefix: str = "") -> Tuple[str, ...]:
+    names = sorted(os.listdir(folder))
+    return tuple(
+        name
+        for name in names
+        if name.endswith(_SUFFIXES) and name.startswith(prefix) and name != SOFTMAX_FILE
+    )
+
+
 def _options_file(folder: Path) -> Optional[Path]:
     """The options file of a folder whose weights are there, too. Other programs have `config`."""
     pairs = sorted(folder.glob(f"*{_OPTIONS}"))
     files = [folder / CONFIG_FILE, folder / OPTIONS_FILE, *(pairs if len(pairs) == 1 else ())]
-    return next((file for file in files if file.is_file() and _weights_beside(file)), None)
+    return next((file for file in files if file.is_file() and weights_beside(file)), None)
 
 
 def _read_pair(folder: Path) -> FoundBilm:
