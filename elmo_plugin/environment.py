@@ -23,7 +23,7 @@ DEFAULTS: Dict[str, str] = {
     "ELMO_WIDE": "fixtures/corpora/glove/vectors.100d.txt.gz",
 }
 _BILM = ("ELMO_OPTIONS", "ELMO_WEIGHTS")
-# Names that biLM, too, in place of the two files.
+# Names the whole biLM, in place of the two files.
 _WHOLE_BILM = "ELMO_BILM"
 # Set by `set_defaults`.
 _FILLED: Dict[str, str] = {}

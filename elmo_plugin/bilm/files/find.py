@@ -5,11 +5,11 @@ import os
 import re
 import tempfile
 import zipfile
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import Iterator, Optional, Union
+from typing import Iterator, List, Optional, Union
 from urllib.parse import urljoin, urlsplit
 
 from elmo_plugin.bilm.files.found import FoundBilm
@@ -19,7 +19,8 @@ from elmo_plugin.bilm.files.kinds import (
     SAFETENSORS_FILE,
     find_in_folder,
     of_options_file,
-    weights_name,
+    weights_beside,
+    weights_names,
 )
 from elmo_plugin.bilm.files.layout import WEIGHT_FILE
 from elmo_plugin.bilm.files.published import PUBLISHED
@@ -141,8 +142,10 @@ def _fetched(url: str, weights: Optional[str] = None) -> Path:
         path = download(url, folder)
         if not _is_json(path):
             return path
-        name = urlsplit(url).path.rpartition("/")[2]
-        download(weights or _beside(url, weights_name(name)), folder)
+        if weights_beside(path) is None:
+            names = weights_names(urlsplit(url).path.rpartition("/")[2])
+            *others, last = [weights] if weights else [_beside(url, name) for name in names]
+            _download_first(others, last, folder)
         if _has_token_embeddings(path):
             download(_beside(url, VOCABULARY_FILE), folder)
     except FileNotFoundError as error:
@@ -151,6 +154,14 @@ def _fetched(url: str, weights: Optional[str] = None) -> Path:
             "folder of the server."
         ) from error
     return path
+
+
+def _download_first(urls: List[str], last: str, folder: Path) -> None:
+    for url in urls:
+        with suppress(FileNotFoundError):
+            download(url, folder)
+            return
+    download(last, folder)
 
 
 def _beside(url: str, name: str) -> str:

@@ -64,24 +64,22 @@ def of_options_file(options_file: Path) -> FoundBilm:
     return FoundBilm(options, lambda: read_weights(options, weights), str(options_file), weights)
 
 
-def weights_name(options_name: str) -> str:
-    """The usual name of the weights that belong to an options file."""
+def weights_names(options_name: str) -> Tuple[str, ...]:
+    """The usual names of the weights that belong to an options file, the first one first."""
     if options_name == CONFIG_FILE:
-        return SAFETENSORS_FILE
+        return (SAFETENSORS_FILE,)
     if options_name.endswith(_OPTIONS):
-        return f"{options_name.removesuffix(_OPTIONS)}{_WEIGHTS}.hdf5"
-    return WEIGHT_FILE
+        return (f"{options_name.removesuffix(_OPTIONS)}{_WEIGHTS}.hdf5",)
+    return WEIGHT_FILE, NLPL_WEIGHT_FILE
 
 
 def weights_beside(options_file: Path) -> Optional[Path]:
     """The weights in the folder of an options file, by their usual names or as the only ones."""
     folder, name = options_file.parent, options_file.name
-    usual = (weights_name(name), *(() if name == CONFIG_FILE else (NLPL_WEIGHT_FILE,)))
     prefix = name.removesuffix("options.json") if name.endswith(_OPTIONS) else ""
     only = _weight_files(folder, prefix) if name != CONFIG_FILE else ()
-    found = [each for each in usual if (folder / each).is_file()]
-    found += only if len(only) == 1 else ()
-    return folder / found[0] if found else None
+    names = (*weights_names(name), *(only if len(only) == 1 else ()))
+    return next((folder / each for each in names if (folder / each).is_file()), None)
 
 
 def _weight_files(folder: Path, prefix: str = "") -> Tuple[str, ...]:
