@@ -12,6 +12,8 @@ from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.files import cache_folder, shipped
 from elmo_plugin.util.word_vectors import vector_lines
 
+File = Union[str, PathLike]
+
 DEFAULTS: Dict[str, str] = {
     "ELMO_DATA": "fixtures/corpora",
     "ELMO_OPTIONS": "pretrained/small/options.json",
@@ -21,6 +23,8 @@ DEFAULTS: Dict[str, str] = {
     "ELMO_WIDE": "fixtures/corpora/glove/vectors.100d.txt.gz",
 }
 _BILM = ("ELMO_OPTIONS", "ELMO_WEIGHTS")
+# Names the whole biLM, in place of the two files.
+_WHOLE_BILM = "ELMO_BILM"
 # Set by `set_defaults`.
 _FILLED: Dict[str, str] = {}
 # Have a default only if ELMO_GLOVE has its default.
@@ -40,31 +44,50 @@ def setting(name: str) -> str:
         return value
     if name in _OF_GLOVE and setting("ELMO_GLOVE") != str(shipped(DEFAULTS["ELMO_GLOVE"])):
         return ""
-    if name in _BILM and any(os.environ.get(n) not in ("", None, _FILLED.get(n)) for n in _BILM):
-        # The user set the other file, which belongs to another biLM than the default.
+    others = (*_BILM, _WHOLE_BILM)
+    if name in _BILM and any(os.environ.get(n) not in ("", None, _FILLED.get(n)) for n in others):
+        # The user set the other file, or both by ELMO_BILM: another biLM than the default.
         return ""
     if name in DEFAULTS:
         return str(shipped(DEFAULTS[name]))
     folder = cache_folder()
     cache = "" if folder is None else str(folder / "layers")
-    return {"ELMO_TURIAN": "", "ELMO_CACHE": cache, "ELMO_SEED": _SEED}[name]
+    return {"ELMO_TURIAN": "", _WHOLE_BILM: "", "ELMO_CACHE": cache, "ELMO_SEED": _SEED}[name]
 
 
-def bilm_files(
-    options_file: Optional[Union[str, PathLike]] = None,
-    weight_file: Optional[Union[str, PathLike]] = None,
-) -> Tuple[Union[str, PathLike], Union[str, PathLike]]:
+def named_files(*given: Optional[File]) -> List[File]:
+    """The files that name a biLM: those of `given` that are, or else those of the environment."""
+    names = (_WHOLE_BILM,) if setting(_WHOLE_BILM) else _BILM
+    return [file for file in given if file] or [setting(name) for name in names]
+
+
+def chosen_bilm(
+    bilm: Optional[File] = None,
+    options_file: Optional[File] = None,
+    weight_file: Optional[File] = None,
+) -> Tuple[File, Optional[File]]:
     """
-    The options and weights of a biLM: the given files, else `ELMO_OPTIONS` and `ELMO_WEIGHTS`, else
-    the defaults. Raises `ConfigurationError` for one file alone: no default fits it.
+    A biLM for `find_bilm`, or its options and weights: what is given, else `ELMO_BILM`, else
+    `ELMO_OPTIONS` and `ELMO_WEIGHTS`, else the defaults. Raises `ConfigurationError` for a biLM
+    beside files, or for one file alone: no default fits it.
     """
-    if not options_file and not weight_file:
+    setting_name = "`bilm`"
+    if not any((bilm, options_file, weight_file)):
+        bilm, setting_name = setting(_WHOLE_BILM), _WHOLE_BILM
         options_file, weight_file = setting("ELMO_OPTIONS"), setting("ELMO_WEIGHTS")
+    if bilm and (options_file or weight_file):
+        raise ConfigurationError(
+            f"Expected a biLM or its two files, found {setting_name} {bilm} and "
+            f"{options_file or weight_file}. Leave one of them out."
+        )
+    if bilm:
+        return bilm, None
     if not options_file or not weight_file:
         raise ConfigurationError(
             "Expected both files of a biLM or neither, found "
             f"{f'options {options_file}' if options_file else f'weights {weight_file}'} alone. "
-            "Set `options_file` and `weight_file` (or ELMO_OPTIONS and ELMO_WEIGHTS)."
+            "Set `options_file` and `weight_file` (or ELMO_OPTIONS and ELMO_WEIGHTS), or `bilm` "
+            "(or ELMO_BILM) if both are in one folder."
         )
     return options_file, weight_file
 
@@ -74,7 +97,7 @@ def set_defaults() -> None:
     Gives unset variables their defaults, and sets `NAME_DIM` and `NAME_CASED` of word vectors. Must
     run before AllenNLP evaluates an experiment, whose `std.extVar` needs them all.
     """
-    names = (*DEFAULTS, "ELMO_TURIAN", "ELMO_CACHE", "ELMO_SEED")
+    names = (*DEFAULTS, _WHOLE_BILM, "ELMO_TURIAN", "ELMO_CACHE", "ELMO_SEED")
     values = {name: setting(name) for name in names}
     _FILLED.update({name: values[name] for name in _BILM if not os.environ.get(name)})
     os.environ.update(values)

@@ -1,5 +1,7 @@
 """Every experiment renders, names only what is registered, and can be built."""
 
+import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,10 @@ from allennlp.data.batch import Batch
 from allennlp.models import Model
 
 import elmo_plugin.plugin  # noqa: F401
+from elmo_plugin.bilm import load_bilm
+from elmo_plugin.environment import set_defaults
 from elmo_plugin.tasks.bilm.vocabulary import SoftmaxVocabulary
+from tests.bilm.files.test_folders import assert_same
 
 PROJECT = Path(__file__).parents[1]
 TEXT = str(PROJECT / "fixtures/corpora/lm/small/train.txt")
@@ -168,6 +173,23 @@ def test_the_words_of_a_bilm_are_sought_beside_its_weights(monkeypatch):
     monkeypatch.setenv("ELMO_WEIGHTS", "/some/folder/weights.hdf5")
     params = Params.from_file(PROJECT / "experiments/bilm_finetune.jsonnet")
     assert params["vocabulary"]["file"] == "/some/folder/vocabulary.txt"
+
+
+def test_one_name_takes_the_place_of_the_two_files(monkeypatch, tmp_path):
+    files = [os.environ[name] for name in ("ELMO_OPTIONS", "ELMO_WEIGHTS")]
+    for file in files:
+        shutil.copy(file, tmp_path)
+    for name, value in (("ELMO_OPTIONS", ""), ("ELMO_WEIGHTS", ""), ("ELMO_BILM", str(tmp_path))):
+        monkeypatch.setenv(name, value)
+    set_defaults()
+    assert os.environ["ELMO_OPTIONS"] == os.environ["ELMO_WEIGHTS"] == ""
+    params = Params.from_file(PROJECT / "experiments/sst_elmo.jsonnet")
+    elmo = params.as_dict(quiet=True)["model"]["placement"]["elmo"]
+    assert elmo["bilm"] == str(tmp_path) and "options_file" not in elmo
+    model, _, _ = build(params)
+    assert_same(model.placement.elmo.bilm, load_bilm(*files))
+    with pytest.raises(RuntimeError, match="unset ELMO_BILM, and set ELMO_OPTIONS and ELMO_W"):
+        Params.from_file(PROJECT / "experiments/bilm_finetune.jsonnet")
 
 
 def test_the_bilm_is_trained_as_bilm_tf_trains_it():

@@ -134,7 +134,7 @@ class Bilm(torch.nn.Module):
     def checked_mask(self, character_ids: torch.Tensor) -> torch.Tensor:
         """True on tokens: `(batch_size, num_tokens)`. Raises the `ValueError` of `forward`."""
         longest, num_ids = self.characters.max_characters_per_token, self.characters.n_characters
-        hint = " Give the token indexer the biLM's `options_file`."
+        hint = " Give the token indexer the biLM's `bilm` or `options_file`."
         problem, found = "", tuple(character_ids.shape)
         if len(found) != 3 or found[2] != longest:
             problem = f"character ids of shape (batch_size, num_tokens, {longest}), found {found}."

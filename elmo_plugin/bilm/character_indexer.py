@@ -26,17 +26,20 @@ class CharacterIndexer(ELMoTokenCharactersIndexer):
 
     # Parameters
 
-    options_file : `Optional[str]`
-        Options of the biLM; by default `ELMO_OPTIONS`, as for the biLM itself.
+    bilm, options_file : `Optional[str]`
+        The biLM, see `load_bilm`, or its options; by default as for the biLM itself.
     serialization_dir : `Optional[str]`
         Given by AllenNLP: the folder of an unpacked archive, whose weights contain the options.
     """
 
     def __init__(
-        self, options_file: Optional[str] = None, serialization_dir: Optional[str] = None
+        self,
+        options_file: Optional[str] = None,
+        serialization_dir: Optional[str] = None,
+        bilm: Optional[str] = None,
     ) -> None:
         super().__init__()
-        self._characters = map_of(read_options(options_file, serialization_dir))
+        self._characters = map_of(read_options(options_file, serialization_dir, bilm=bilm))
 
     @overrides(check_signature=False)
     def tokens_to_indices(self, tokens: List[Token], vocabulary: Vocabulary) -> IndexedTokenList:

@@ -8,9 +8,11 @@ from typing import Optional, Sequence, Union
 import torch
 
 from elmo_plugin.bilm import Bilm, load_bilm
+from elmo_plugin.bilm.files.find import softmax_of_bilm
+from elmo_plugin.bilm.files.softmax import SoftmaxWeights
 from elmo_plugin.commands.arguments import PositiveInt, decoding_errors_option, flag, option
 from elmo_plugin.corpora.sentence_per_line import DigestedText
-from elmo_plugin.environment import bilm_files
+from elmo_plugin.environment import chosen_bilm
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.files import is_pipe
 from elmo_plugin.util.text_files import DecodedPath, numbered_lines
@@ -18,9 +20,16 @@ from elmo_plugin.util.text_files import DecodedPath, numbered_lines
 
 @dataclass(kw_only=True)
 class BilmArguments:
-    """The biLM. `load_bilm` sets the files that were not named to the default ones."""
+    """The biLM. `load_bilm` sets what was not named to the default."""
 
-    options_file: Optional[str] = option("options of the biLM, path or URL (default: ELMO_OPTIONS)")
+    bilm: Optional[str] = option(
+        "the biLM: a folder, zip or archive, or options.json with the weights beside it, as path "
+        "or URL; a name that `elmo models` prints; or a repository of the Hugging Face Hub "
+        "(default: ELMO_BILM)"
+    )
+    options_file: Optional[str] = option(
+        "options of the biLM, path or URL, in place of --bilm (default: ELMO_OPTIONS)"
+    )
     weight_file: Optional[str] = option("weights of the biLM, path or URL (default: ELMO_WEIGHTS)")
     cuda_device: int = option("number of the GPU (default: -1, the CPU)", -1)
     bfloat16: bool = flag(
@@ -34,12 +43,19 @@ class BilmArguments:
                 "devices, numbered from 0; -1 is the CPU. Leave it out to run on the CPU."
             )
         dtype = "bfloat16" if self.bfloat16 else "float32"
-        options, weights = bilm_files(self.options_file, self.weight_file)
-        self.options_file, self.weight_file = str(options), str(weights)
-        bilm = load_bilm(options, weights, dtype=dtype)
+        name, weights = chosen_bilm(self.bilm, self.options_file, self.weight_file)
+        if weights is None:
+            self.bilm = str(name)
+        else:
+            self.options_file, self.weight_file = str(name), str(weights)
+        bilm = load_bilm(name, weights, dtype=dtype)
         if self.cuda_device >= 0:
             bilm = bilm.to(torch.device("cuda", self.cuda_device))
         return bilm
+
+    def find_softmax(self) -> Optional[SoftmaxWeights]:
+        """The softmax of the biLM that `load_bilm` has loaded; `None` if it comes without one."""
+        return softmax_of_bilm(self.bilm or str(self.options_file), self.weight_file)
 
 
 @dataclass(kw_only=True)

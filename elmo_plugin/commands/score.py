@@ -37,7 +37,7 @@ from elmo_plugin.analysis.minimal_pairs import JudgedPair, PairAccuracy, judge
 from elmo_plugin.analysis.score_text import ScoredText, ScoreRows, score_text
 from elmo_plugin.analysis.surprisal import DIRECTIONS, UNITS, Scorer
 from elmo_plugin.bilm import fingerprint
-from elmo_plugin.bilm.files.softmax import SOFTMAX_FILE, find_softmax
+from elmo_plugin.bilm.files.softmax import SOFTMAX_FILE
 from elmo_plugin.bilm.pretraining.text import decoded, find_shards
 from elmo_plugin.commands.arguments import AT_MOST_ONE, PositiveInt, flag, option, positional
 from elmo_plugin.commands.bilm_arguments import TextBilmArguments, counted, text_path
@@ -169,11 +169,11 @@ def _judgement(judged: JudgedPair, unit: str) -> Dict[str, Any]:
 def _scorer(args: Options) -> Tuple[Scorer, Dict[str, Any]]:
     """The scorer, and hashes of its language model for the settings of an output."""
     bilm = args.load_bilm()
-    softmax = find_softmax(str(args.weight_file), bilm.options)
+    softmax = args.find_softmax()
     if softmax is None:
         raise ConfigurationError(
-            f"{args.weight_file} comes without a softmax: expected it in the file, or in "
-            f"{SOFTMAX_FILE} beside it, with vocabulary.txt. `elmo export` writes both from the "
+            f"{args.weight_file or args.bilm} comes without a softmax: expected it in the file, or "
+            f"in {SOFTMAX_FILE} beside it, with vocabulary.txt. `elmo export` writes both from the "
             "archive of a language model. Published biLMs have none."
         )
     digest = hashlib.sha256(softmax.weight.contiguous().numpy().tobytes())

@@ -23,7 +23,6 @@ import torch
 
 import elmo_plugin
 from elmo_plugin.analysis.neighbours import ContextIndex
-from elmo_plugin.bilm.files.softmax import find_softmax
 from elmo_plugin.commands.arguments import PositiveInt, option, positional, whole_number
 from elmo_plugin.commands.bilm_arguments import BilmArguments
 from elmo_plugin.commands.command import say
@@ -72,7 +71,7 @@ def run(args: Options) -> str:
     limits = Limits(max_words=args.max_words)
     bilm = args.load_bilm()
     index = None if args.neighbours is None else ContextIndex(args.neighbours)
-    softmax = find_softmax(str(args.weight_file), bilm.options)
+    softmax = args.find_softmax()
     words = WordAnalyzer(bilm, softmax, index, limits)
     overrides = {"model.dtype": "bfloat16"} if args.bfloat16 else {}
     device = args.cuda_device

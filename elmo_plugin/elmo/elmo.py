@@ -23,8 +23,8 @@ class Elmo(torch.nn.Module):
 
     # Parameters
 
-    options_file, weight_file, stateful, warm_up, dtype, serialization_dir
-        See `load_bilm`. A trained archive contains the biLM and does not need the two files.
+    bilm, options_file, weight_file, stateful, warm_up, dtype, serialization_dir
+        See `load_bilm`. A trained archive contains the biLM and does not need its files.
     layers : `Union[str, List[int]]`
         The layers to mix: `all`, `last`, or a list of numbers; 0 is the token layer.
     layer_norm, fixed_weights
@@ -54,6 +54,7 @@ class Elmo(torch.nn.Module):
         dtype: str = "float32",
         cache: Union[bool, str] = False,
         serialization_dir: Optional[str] = None,
+        bilm: Optional[str] = None,
     ) -> None:
         super().__init__()
         if cache and (trainable or stateful):
@@ -65,8 +66,9 @@ class Elmo(torch.nn.Module):
         if trainable and dtype != "float32":
             raise ConfigurationError(f"A `trainable` biLM needs `dtype` float32, found {dtype}.")
         self.bilm = load_bilm(
-            options_file,
+            bilm,
             weight_file,
+            options_file=options_file,
             stateful=stateful,
             warm_up=warm_up,
             dtype=dtype,

@@ -1,3 +1,4 @@
+from os import PathLike
 from typing import Any, Dict, List, Optional, Union
 
 from elmo_plugin.bilm import Bilm, BilmOptions, fingerprint, load_bilm
@@ -16,7 +17,8 @@ class ElmoEmbeddings(TokenEmbeddings):
     """
     ELMo in flair: each token gets the mean of `layers` of a frozen biLM. `layers` are `all`,
     `last`, or numbers; 0 is the token layer. To concatenate layers, stack one `ElmoEmbeddings` for
-    each in a `StackedEmbeddings`. `bilm` defaults to `load_bilm()` and is saved with a flair model.
+    each in a `StackedEmbeddings`. `bilm`, or what `load_bilm` opens, by default its default biLM,
+    is saved with a flair model.
 
     Tokens keep their vectors under `name`. flair reuses vectors of the same name, so the default
     name is made of all that they depend on.
@@ -24,11 +26,11 @@ class ElmoEmbeddings(TokenEmbeddings):
 
     def __init__(
         self,
-        bilm: Optional[Bilm] = None,
+        bilm: Union[Bilm, str, PathLike, None] = None,
         layers: Union[str, List[int]] = "all",
         name: Optional[str] = None,
     ) -> None:
-        bilm = (bilm or load_bilm()).requires_grad_(False)
+        bilm = (bilm if isinstance(bilm, Bilm) else load_bilm(bilm)).requires_grad_(False)
         context = "-warm-up" if bilm.warm_up else ""
         self.name = name or f"elmo-{layers}-{fingerprint(bilm)[:8]}{context}"
         self.static_embeddings = True

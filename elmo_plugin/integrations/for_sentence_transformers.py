@@ -20,16 +20,19 @@ _MIX_FILE = "mix.th"
 class ElmoTokens(InputModule):
     """
     ELMo as the first module of a `SentenceTransformer`; `Pooling` comes next. Training changes only
-    the scalar mix: the biLM is frozen, and saved with the model. For the files see `load_bilm`.
+    the scalar mix: the biLM is frozen, and saved with the model. For the biLM see `load_bilm`.
     """
 
     save_in_root = False
 
     def __init__(
-        self, options_file: Optional[str] = None, weight_file: Optional[str] = None
+        self,
+        options_file: Optional[str] = None,
+        weight_file: Optional[str] = None,
+        bilm: Optional[str] = None,
     ) -> None:
         super().__init__()
-        self.elmo = Elmo(options_file, weight_file, dropout=0.0)
+        self.elmo = Elmo(options_file, weight_file, bilm=bilm, dropout=0.0)
 
     def get_embedding_dimension(self) -> int:
         return self.elmo.get_output_dim()

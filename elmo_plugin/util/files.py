@@ -6,6 +6,9 @@ from os import PathLike
 from pathlib import Path
 from typing import Dict, Optional, Union
 
+from elmo_plugin.util.download import download
+from elmo_plugin.util.errors import ConfigurationError
+
 #: Errors of a full disk, or of a limit on what a user may write.
 NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -31,11 +34,23 @@ def cache_folder() -> Optional[Path]:
     return None
 
 
+def downloads_folder() -> Path:
+    """The folder of downloaded files. Raises `ConfigurationError` if there is no home folder."""
+    folder = cache_folder()
+    if folder is None:
+        raise ConfigurationError(
+            "Expected a folder for downloads, found no home folder. Set XDG_CACHE_HOME."
+        )
+    return folder / "downloads"
+
+
 def local_path(path: Union[str, PathLike]) -> str:
     """
     The local path of a file or folder, which may begin with `~` or `file://`, or be a URL that the
     library `cached_path` reads (`https://`, `s3://`, `gs://`, `hf://` …). It is downloaded once,
     into AllenNLP's cache folder. `https://host/archive.zip!folder/file` is a member of an archive.
+    Without `cached_path`, `https://` and `http://` are read too, see `download`.
+
     Raises `FileNotFoundError` if there is no such file or a server does not allow reading it, and
     `ImportError` if `cached_path` is needed but not installed.
     """
@@ -45,6 +60,8 @@ def local_path(path: Union[str, PathLike]) -> str:
         try:
             from cached_path import cached_path
         except ImportError as error:
+            if path.startswith(("http://", "https://")) and "!" not in path:
+                return str(download(path, downloads_folder()))
             raise ImportError(
                 f"{path} is a URL, and downloading it needs the package cached-path: "
                 "pip install cached-path. Or download the file and use its local path."

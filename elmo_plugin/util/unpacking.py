@@ -5,16 +5,20 @@ import os
 import shutil
 import tarfile
 import tempfile
+import zipfile
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
-from typing import Any, Dict, Iterator, Union
+from typing import IO, Any, Dict, Iterator, Optional, Union
 
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.files import NO_SPACE, local_path
 
 _BLOCK = 1 << 20
 _MAX_FOLDERS = 100
+# How much larger than itself a zip file may be when it is unpacked, beyond a gigabyte.
+_MAX_GROWTH = 100
+_GIGABYTE = 1 << 30
 
 
 def unpack(path: Union[str, PathLike], folder: Union[str, PathLike], location: str) -> None:
@@ -23,27 +27,59 @@ def unpack(path: Union[str, PathLike], folder: Union[str, PathLike], location: s
     nothing outside of the folder. Raises `ConfigurationError`, which calls the file `location`, if
     it is damaged, contains links, devices or a path outside of the folder, or if the disk is full.
     """
+    with _one_sentence(folder, location, "model.tar.gz"), tarfile.open(path) as archive:
+        for member in archive:
+            target = _checked_target(member, folder, location)
+            content = None if member.isdir() else archive.extractfile(member)
+            _write(target, content)
+        # Read to the end of the compressed stream, where its checksum is.
+        while archive.fileobj.read(_BLOCK):
+            pass
+
+
+def unpack_zip(path: Union[str, PathLike], folder: Union[str, PathLike], location: str) -> None:
+    """
+    Unpacks a zip file like `unpack`. Also raises `ConfigurationError` if it would grow to more than
+    a hundred times its size and a gigabyte.
+    """
+    with _one_sentence(folder, location, "zip file"), zipfile.ZipFile(path) as archive:
+        members = archive.infolist()
+        size = sum(member.file_size for member in members)
+        if size > max(_GIGABYTE, _MAX_GROWTH * os.path.getsize(path)):
+            raise ConfigurationError(
+                f"{location} is refused: unpacked, it would be {size / 1e9:.1f} GB, more than "
+                f"{_MAX_GROWTH} times its size. Unpack it yourself if you trust it."
+            )
+        for member in members:
+            # Has the same checks; a link in a zip file is unpacked as a file with its target.
+            checked = tarfile.TarInfo(member.filename.rstrip("/"))
+            checked.size = member.file_size
+            target = _checked_target(checked, folder, location)
+            # Reads no more than `file_size` bytes, and compares the checksum.
+            content = None if member.is_dir() else archive.open(member)
+            _write(target, content)
+
+
+def _write(target: Path, content: Optional[IO[bytes]]) -> None:
+    """Creates the file, or without `content` the folder."""
+    folder = target if content is None else target.parent
+    folder.mkdir(parents=True, exist_ok=True)
+    if content is not None:
+        with content, open(target, "wb") as file:
+            shutil.copyfileobj(content, file, _BLOCK)
+
+
+@contextmanager
+def _one_sentence(folder: Union[str, PathLike], location: str, format: str) -> Iterator[None]:
+    """Turns the errors of a damaged archive and of a full disk into `ConfigurationError`."""
     try:
-        with tarfile.open(path) as archive:
-            for member in archive:
-                target = _checked_target(member, folder, location)
-                if member.isdir():
-                    target.mkdir(parents=True, exist_ok=True)
-                    continue
-                target.parent.mkdir(parents=True, exist_ok=True)
-                content = archive.extractfile(member)
-                assert content is not None, "only links and devices have no content"
-                with open(target, "wb") as file:
-                    shutil.copyfileobj(content, file, _BLOCK)
-            # Read to the end of the compressed stream, where its checksum is.
-            while archive.fileobj.read(_BLOCK):
-                pass
+        yield
     except (ConfigurationError, MemoryError):
         raise
     # A damaged header can cause any exception.
     except Exception as error:
         reason = str(error).partition("\n")[0][:200].rstrip(":. ")
-        problem = f"read; it is damaged, cut short, or no model.tar.gz ({reason}). Copy it again."
+        problem = f"read; it is damaged, cut short, or no {format} ({reason}). Copy it again."
         if isinstance(error, OSError) and error.errno in NO_SPACE:
             problem = f"unpacked into {folder}: {reason}. Set TMPDIR to a folder on a larger disk."
         elif isinstance(error, PermissionError):

@@ -4,8 +4,9 @@ local paths = import 'paths.libsonnet';
 // The settings that a variant may change. Their meaning:
 // python -c 'from elmo_plugin import Elmo; help(Elmo)'
 local defaults = {
-  options_file: paths.bilm.options_file,
-  weight_file: paths.bilm.weight_file,
+  bilm: paths.bilm_name,  // whatever `load_bilm` opens, in place of the two files
+  options_file: if self.bilm == null then paths.bilm.options_file,
+  weight_file: if self.bilm == null then paths.bilm.weight_file,
   at: 'input',  // or 'output', 'both'
   layers: 'all',  // or 'last', or a list of layers such as [0, 1]; 0 is the token layer
   layer_norm: false,
@@ -28,14 +29,15 @@ defaults {
   local unknown = std.setDiff(std.objectFields(elmo), std.objectFields(defaults)),
   assert unknown == [] : 'elmo: no such settings: ' + std.join(', ', unknown),
 
-  indexer:: { type: 'elmo-characters', options_file: elmo.options_file },
+  local files = if elmo.bilm == null then ['options_file', 'weight_file'] else ['bilm'],
+  indexer:: { type: 'elmo-characters', [files[0]]: elmo[files[0]] },
   placement:: {
     type: 'elmo-placement',
     at: elmo.at,
-    elmo: {
+    elmo: { [name]: elmo[name] for name in files } + {
       [name]: elmo[name]
       for name in std.objectFields(defaults)
-      if name != 'at' && name != 'lambda'
+      if !std.member(['at', 'lambda', 'bilm', 'options_file', 'weight_file'], name)
     },
   },
   data_loader:: { type: 'elmo-prefetch' },

@@ -22,7 +22,12 @@ local vectors(name) = if std.extVar(name) == '' then null else {
 
 {
   random_seed: std.parseInt(std.extVar('ELMO_SEED')),
+  // ELMO_BILM, or null if it is empty.
+  bilm_name: if std.extVar('ELMO_BILM') == '' then null else std.extVar('ELMO_BILM'),
   bilm: {
+    assert $.bilm_name == null :
+           'This experiment names the two files of a biLM: unset ELMO_BILM, and set ELMO_OPTIONS '
+           + 'and ELMO_WEIGHTS.',
     options_file: std.extVar('ELMO_OPTIONS'),
     weight_file: std.extVar('ELMO_WEIGHTS'),
     // The vocabulary of the biLM's softmax, in the folder of its weights.
@@ -32,6 +37,7 @@ local vectors(name) = if std.extVar(name) == '' then null else {
   // (bilm_medium.jsonnet), and those that are fine-tuned on the text of a task. `elmo export` writes
   // the files.
   other_bilm(name): {
+    bilm:: null,
     local folder = data + '/bilm/' + name + '/',
     options_file: folder + 'options.json',
     weight_file: folder + 'weights.hdf5',

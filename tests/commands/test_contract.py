@@ -35,6 +35,7 @@ LINES = {
     "embed": "text out --all",
     "export": "archive out",
     "layer-weights": "archive",
+    "models": "",
     "pack": "archive out",
     "probe pos": "",
     "probe wsd": "",

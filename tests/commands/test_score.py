@@ -1,6 +1,7 @@
 import csv
 import json
 import os
+import shutil
 import subprocess
 import sys
 from functools import partial
@@ -54,6 +55,22 @@ def test_standard_input_that_was_read_in_part_is_refused(folder, capsys, offset,
     finally:
         os.dup2(before, 0)
         os.close(before)
+
+
+@pytest.mark.parametrize("by", ["--bilm", "ELMO_BILM", "zip"])
+def test_the_bilm_may_have_one_name(folder, capsys, monkeypatch, tmp_path, exported, by):
+    run("text.txt")
+    expected = capsys.readouterr().out
+    for name in ("ELMO_OPTIONS", "ELMO_WEIGHTS"):
+        monkeypatch.delenv(name)
+    arguments = []
+    if by == "ELMO_BILM":
+        monkeypatch.setenv(by, str(exported))
+    else:
+        zipped = shutil.make_archive(str(tmp_path / "lm"), "zip", exported)
+        arguments = ["--bilm", zipped if by == "zip" else exported]
+    run("text.txt", *arguments)
+    assert capsys.readouterr().out == expected
 
 
 def rows(text):

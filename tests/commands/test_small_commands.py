@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from elmo_plugin.bilm.files.published import PUBLISHED
 from elmo_plugin.tasks.bilm.vocabulary import SoftmaxVocabulary, softmax_counts
 from elmo_plugin.util.files import shipped
 from tests.analysis.test_layer_weights import placed
@@ -22,6 +23,17 @@ def folder(tmp_path, monkeypatch):
 
 
 run = partial(running.run, "elmo-vocabulary")
+
+
+def test_the_names_of_bilms_are_listed(capsys):
+    running.run("elmo-models")
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 1 + len(PUBLISHED)
+    shown = {line.split()[0]: line for line in lines}
+    for name, published in PUBLISHED.items():
+        assert published.text in shown[name] and published.size in shown[name]
+        place = "comes with the project" if published.is_shipped else published.options_file
+        assert shown[name].endswith(place)
 
 
 def test_words_are_written_with_their_counts(folder, capsys):

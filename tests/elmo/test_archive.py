@@ -1,5 +1,6 @@
 """A trained archive holds its biLM: the original files may move, change or vanish."""
 
+import copy
 import json
 import shutil
 from types import SimpleNamespace
@@ -9,7 +10,7 @@ import pytest
 import torch
 from allennlp.commands.train import train_model
 from allennlp.common import Params
-from allennlp.data import Token
+from allennlp.data import DatasetReader, Token
 from allennlp.models import load_archive
 
 from elmo_plugin.bilm import save_weights
@@ -85,6 +86,34 @@ def test_an_archive_needs_none_of_the_original_files(files, tmp_path, trainable)
     assert torch.equal(predict(load_archive(tmp_path / "run")), expected)
     shutil.rmtree(tmp_path / "run")
     assert torch.equal(predict(load_archive(archive)), expected)
+
+
+@pytest.mark.parametrize("kind", ["folder", "zip", "options.json"])
+def test_an_archive_of_one_name_needs_nothing_outside(files, tmp_path, kind):
+    folder = tmp_path / "elmo"
+    folder.mkdir()
+    for path in (files.options, files.weights):
+        shutil.move(path, folder)
+    places = {"folder": folder, "zip": folder.with_suffix(".zip"), "options.json": folder / kind}
+    if kind == "zip":
+        shutil.make_archive(str(folder), "zip", folder)
+        shutil.rmtree(folder)
+    params = config(files, tmp_path).as_dict()
+    (embedder,) = params["model"]["text_field_embedder"]["token_embedders"].values()
+    indexer = params["dataset_reader"]["token_indexers"]["elmo"]
+    for part in (embedder, indexer):
+        del part["options_file"]
+        part["bilm"] = str(places[kind])
+    del embedder["weight_file"]
+    reader = DatasetReader.from_params(Params(copy.deepcopy(params["dataset_reader"])))
+    model = train_model(Params(params), str(tmp_path / "run"))
+    expected = predict(SimpleNamespace(model=model, dataset_reader=reader))
+    (tmp_path / "empty").mkdir()
+    for path in (folder, folder.with_suffix(".zip")):
+        if path.exists():
+            path.rename(tmp_path / "empty" / path.name)
+    for name in ("run/model.tar.gz", "run"):
+        assert torch.equal(predict(load_archive(tmp_path / name)), expected)
 
 
 @pytest.mark.parametrize("cached", [False, True])

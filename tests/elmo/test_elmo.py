@@ -165,6 +165,8 @@ def test_it_is_a_token_embedder_of_a_text_field(files, shared_bilm, sentences, g
             "none.hdf5 does not exist",
         ),
         (dict(options_file=os.environ["ELMO_OPTIONS"]), "found options .*options.json alone"),
+        (dict(bilm="x", options_file="y"), "found `bilm` x and y. Leave one of them out"),
+        (dict(bilm=os.path.dirname(__file__)), "holds no biLM: .*model.safetensors, or .*found "),
     ],
 )
 def test_an_impossible_setting_is_refused(settings, expected):

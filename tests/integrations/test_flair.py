@@ -29,6 +29,11 @@ def test_tokens_have_the_mean_of_the_layers(bilm):
     assert embeddings.embedding_length == bilm.output_dim
 
 
+def test_the_bilm_may_have_a_name(bilm, tmp_path):
+    bilm.save_pretrained(tmp_path)
+    assert ElmoEmbeddings(tmp_path).name == ElmoEmbeddings(bilm).name
+
+
 def test_layers_can_be_concatenated(bilm):
     sentence = Sentence(WORDS[0])
     StackedEmbeddings([ElmoEmbeddings(bilm, "last"), ElmoEmbeddings(bilm, [0])]).embed(sentence)

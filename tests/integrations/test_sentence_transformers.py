@@ -32,6 +32,13 @@ def test_texts_have_the_mean_of_their_tokens(shared_bilm):
     assert found.shape == (3, shared_bilm.output_dim)
 
 
+def test_the_bilm_may_have_one_name(bilm, tmp_path):
+    bilm.save_pretrained(tmp_path)
+    tokens = ElmoTokens(bilm=str(tmp_path))
+    for found, expected in zip(tokens.elmo.bilm.parameters(), bilm.parameters(), strict=True):
+        assert torch.equal(found, expected)
+
+
 @pytest.mark.parametrize("include_prompt", [True, False])
 def test_words_and_a_prompt_are_read(shared_bilm, include_prompt):
     tokens = ElmoTokens()

@@ -10,6 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple, Union
 
+from elmo_plugin.bilm.files.kinds import weights_beside
 from elmo_plugin.bilm.files.softmax import SOFTMAX_FILE
 from elmo_plugin.bilm.vocabulary_file import VOCABULARY_FILE
 from elmo_plugin.environment import setting
@@ -17,7 +18,7 @@ from elmo_plugin.util.errors import ConfigurationError, jsonnet_message
 
 _CORPORA = ("train_data_path", "validation_data_path", "test_data_path", "evaluate")
 # Settings that may name a folder: a trained model, a vocabulary, or text for a biLM.
-_FOLDERS = ("weight_file", "file", "directory", "text")
+_FOLDERS = ("bilm", "weight_file", "file", "directory", "text")
 
 
 @dataclass(frozen=True)
@@ -169,10 +170,7 @@ def _implied_paths(experiment: Dict[str, Any]) -> Iterator[str]:
         elmo = part.get("elmo") if kind == "elmo-placement" else part
         has_weights = kind in ("elmo-token-embedder", "elmo-placement")
         if (has_weights or kind == "elmo-characters") and isinstance(elmo, dict):
-            if elmo.get("options_file") is None:
-                yield setting("ELMO_OPTIONS")
-            if has_weights and elmo.get("weight_file") is None:
-                yield setting("ELMO_WEIGHTS")
+            yield from _files_of_elmo(elmo, has_weights)
         initial = part.get("initial_weights")
         initial = {"file": initial} if isinstance(initial, str) else initial
         if isinstance(initial, dict) and "file" in initial:
@@ -200,6 +198,25 @@ def _dictionaries(value: Any) -> Iterator[Dict[str, Any]]:
 
 def _beside(path: str, name: str) -> str:
     return os.path.join(os.path.dirname(path), name)
+
+
+def _files_of_elmo(elmo: Dict[str, Any], has_weights: bool) -> Iterator[str]:
+    """The default biLM, and the weights and words beside an options file that is named alone."""
+    bilm = elmo.get("bilm")
+    if bilm is None and elmo.get("options_file") is None and setting("ELMO_BILM"):
+        bilm = setting("ELMO_BILM")
+        yield from _data_paths(bilm)
+    if isinstance(bilm, str):
+        weights = weights_beside(Path(bilm)) if Path(bilm).is_file() else None
+        if weights is not None:
+            yield str(weights)
+        if _has_token_embeddings(bilm):
+            yield _beside(bilm, VOCABULARY_FILE)
+        return
+    if elmo.get("options_file") is None:
+        yield setting("ELMO_OPTIONS")
+    if has_weights and elmo.get("weight_file") is None:
+        yield setting("ELMO_WEIGHTS")
 
 
 def _has_token_embeddings(options_file: Any) -> bool:

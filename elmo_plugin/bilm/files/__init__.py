@@ -1,9 +1,9 @@
 """
 The files of a biLM. The model itself imports nothing from here.
 
-`load` finds and checks files and builds the model. `arrays` and `layout` handle HDF5 and
-safetensors, `trained` and `pack` archives of AllenNLP, `folders` whole folders and the Hugging Face
-Hub, and `softmax` the output layer. To add a format of arrays, extend `arrays._opened`; other names
-of tensors, `layout._published_name`. `trained.is_archive` alone decides of which kind a file is;
-`load.read_parameters` and `softmax.find_softmax` call it.
+`find` opens a path, a URL or a name (`published`), and `load` builds the model. `arrays` and
+`layout` handle HDF5 and safetensors, `trained` and `pack` archives of AllenNLP, `folders` writes
+whole folders, and `softmax` handles the output layer. To add a kind of folder, extend
+`kinds.KINDS`; a format of arrays, `arrays._opened`; other names of tensors,
+`layout._published_name`. `trained.is_archive` alone decides of which kind a weight file is.
 """

@@ -7,6 +7,8 @@ from tempfile import TemporaryDirectory
 from typing import Any, Dict, List, Mapping, Optional, Type, Union
 
 from elmo_plugin.bilm.bilm import Bilm
+from elmo_plugin.bilm.files.find import find_bilm
+from elmo_plugin.bilm.files.kinds import CONFIG_FILE, SAFETENSORS_FILE
 from elmo_plugin.bilm.files.layout import WEIGHT_FILE, save_weights
 from elmo_plugin.bilm.files.load import build
 from elmo_plugin.bilm.files.softmax import SOFTMAX_FILE, SoftmaxWeights, save_softmax
@@ -16,11 +18,7 @@ from elmo_plugin.util.atomic_write import atomic_write, remove_abandoned, unfini
 from elmo_plugin.util.errors import ConfigurationError, optional_package
 from elmo_plugin.util.files import expanded
 
-CONFIG_FILE = "config.json"
-SAFETENSORS_FILE = "model.safetensors"
 CARD_FILE = "README.md"
-# Names of options and weights. The first pair whose two files exist is read.
-_PAIRS = ((CONFIG_FILE, SAFETENSORS_FILE), (OPTIONS_FILE, WEIGHT_FILE))
 _EXPORTED = (OPTIONS_FILE, WEIGHT_FILE, SOFTMAX_FILE, VOCABULARY_FILE)
 
 _CARD = """\
@@ -54,26 +52,14 @@ def from_pretrained(
     **settings: Any,
 ) -> Bilm:
     """
-    Loads a biLM from the folder `name`, or from a repository of that name on the Hugging Face Hub,
-    which needs the package huggingface_hub.
-
-    The folder holds `config.json` and `model.safetensors`, or `options.json` and `weights.hdf5`;
-    with token embeddings also `vocabulary.txt`. `revision` is a branch, tag or commit of the
-    repository, `token` the access token for a private one. `settings` are other arguments of the
-    constructor, such as `warm_up`. Raises `ConfigurationError` if there is no such folder or
-    repository, or if a file is missing, damaged or does not fit.
+    Loads a biLM from whatever `name` is, see `find_bilm`; unlike `load_bilm`, also a forward-only
+    one. For a repository of the Hugging Face Hub, which needs the package huggingface_hub,
+    `revision` is a branch, tag or commit, and `token` the access token for a private one.
+    `settings` are other arguments of the constructor, such as `warm_up`. Raises
+    `ConfigurationError` if there is no such biLM, or a file is missing, damaged or does not fit.
     """
-    folder = Path(os.path.expanduser(name))
-    if not folder.is_dir():
-        folder = _downloaded(str(name), revision, token)
-    # Other programs write a `config.json` too.
-    pairs = [pair for pair in _PAIRS if all((folder / file).exists() for file in pair)]
-    if not pairs:
-        expected = ", or ".join(" and ".join(pair) for pair in _PAIRS)
-        raise ConfigurationError(f"{name} holds no biLM: expected {expected} in it.")
-    options_file, weight_file = (folder / file for file in pairs[0])
-    options = BilmOptions.from_file(options_file)
-    return build(options, weight_file, cls, source=str(options_file), **settings)
+    with find_bilm(name, revision=revision, token=token) as found:
+        return build(found.options, found.read, cls, source=str(name), **settings)
 
 
 def save_pretrained(
@@ -220,20 +206,3 @@ def _move(unfinished: Path, folder: Path) -> None:
     for name in reversed(_EXPORTED):
         if (unfinished / name).exists():
             os.replace(unfinished / name, folder / name)
-
-
-def _downloaded(name: str, revision: Optional[str], token: Optional[str]) -> Path:
-    purpose = f"{name} is no folder (relative to {os.getcwd()}), and reading the Hugging Face Hub"
-    hub = optional_package("huggingface_hub", purpose)
-    patterns = [file for pair in _PAIRS for file in pair] + [VOCABULARY_FILE]
-    try:
-        return Path(
-            hub.snapshot_download(name, revision=revision, token=token, allow_patterns=patterns)
-        )
-    # The package raises errors of many classes, also of its HTTP library.
-    except Exception as error:
-        reason = str(error).partition("\n")[0]
-        raise ConfigurationError(
-            f"{name} is neither a folder (relative to {os.getcwd()}) nor a repository that can be "
-            f"read from the Hugging Face Hub ({reason})."
-        ) from error

@@ -74,6 +74,10 @@ class TrainedModel:
         bilm.load_state_dict(parameters)
         return bilm.eval()
 
+    def only_options(self) -> BilmOptions:
+        """The options of the only biLM. Raises `ConfigurationError` if there is none or several."""
+        return self._stored()[0]
+
     def parameters_of(self, options: BilmOptions) -> Dict[str, torch.Tensor]:
         """The state dict of the only biLM, which must have these options and finite numbers."""
         found, _, parameters = self._stored()
@@ -131,6 +135,15 @@ def is_archive(path: Union[str, PathLike]) -> bool:
     except EOFError:
         # A truncated compressed file; reading it raises the error for users.
         return True
+
+
+def read_parameters(
+    options: BilmOptions, weight_file: Union[str, PathLike]
+) -> Dict[str, torch.Tensor]:
+    """The parameters of a biLM from a trained model or a file of arrays."""
+    if is_archive(weight_file):
+        return TrainedModel.read(weight_file).parameters_of(options)
+    return read_weights(options, weight_file)
 
 
 @lru_cache(maxsize=1)

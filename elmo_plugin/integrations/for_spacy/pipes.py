@@ -5,7 +5,7 @@ from io import BytesIO
 from pathlib import Path
 from tarfile import TarFile
 from tempfile import TemporaryDirectory
-from typing import Any, Callable, Iterable, Iterator, List, Optional, Sequence, Union, cast
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Union, cast
 
 import numpy
 import torch
@@ -17,7 +17,6 @@ from thinc.api import get_current_ops
 from thinc.util import get_torch_default_device
 
 from elmo_plugin.bilm import Bilm, load_bilm
-from elmo_plugin.bilm.files.folders import CONFIG_FILE, SAFETENSORS_FILE
 from elmo_plugin.elmo.elmo import chosen_layers
 from elmo_plugin.elmo.embed import embed_sentences
 from elmo_plugin.util.unpacking import unpack
@@ -82,7 +81,7 @@ class ElmoVectors(BatchPipe):
 
     # Parameters
 
-    options_file, weight_file, dtype
+    bilm, options_file, weight_file, dtype
         See `load_bilm`. The files are read when the first document comes.
     layers : `Union[str, List[int]]`
         `all`, `last`, or numbers; 0 is the token layer.
@@ -96,15 +95,17 @@ class ElmoVectors(BatchPipe):
         weight_file: Optional[str] = None,
         layers: Union[str, List[int]] = "all",
         dtype: str = "float32",
+        bilm: Optional[str] = None,
     ) -> None:
         super().__init__(name)
-        self._files = (options_file, weight_file)
+        self._source: Dict[str, Any] = {"options_file": options_file, "weight_file": weight_file}
+        self._source["bilm"] = bilm
         self._layers, self._dtype = layers, dtype
 
     @cached_property
     def bilm(self) -> Bilm:
         """The biLM, loaded at the first access."""
-        return load_bilm(*self._files, dtype=self._dtype).to(get_torch_default_device())
+        return load_bilm(**self._source, dtype=self._dtype).to(get_torch_default_device())
 
     def annotate(self, docs: Sequence[Doc]) -> None:
         ops, bilm = get_current_ops(), self.bilm
@@ -126,7 +127,7 @@ class ElmoVectors(BatchPipe):
         self.bilm.save_pretrained(path)
 
     def from_disk(self, path: Any, *, exclude: Any = ()) -> "ElmoVectors":
-        self._files = (str(Path(path, CONFIG_FILE)), str(Path(path, SAFETENSORS_FILE)))
+        self._source = {"bilm": str(path)}
         self.__dict__.pop("bilm", None)
         # Loaded now, because the folder may be temporary.
         _ = self.bilm

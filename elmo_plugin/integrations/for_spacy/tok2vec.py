@@ -27,6 +27,7 @@ def elmo_tok2vec(
     weight_file: Optional[str] = None,
     trainable: bool = False,
     cache: bool = False,
+    bilm: Optional[str] = None,
 ) -> Model[List[Doc], List[Floats2d]]:
     """
     ELMo as the `tok2vec` of a spaCy component. The biLM's scalar mix is trained with the component.
@@ -37,7 +38,7 @@ def elmo_tok2vec(
 
     # Parameters
 
-    options_file, weight_file : `Optional[str]`
+    bilm, options_file, weight_file : `Optional[str]`
         See `load_bilm`. The files are read when training begins.
     trainable : `bool`
         Whether to train the biLM, too, rather than freeze it.
@@ -47,7 +48,7 @@ def elmo_tok2vec(
     return Model(
         "elmo_tok2vec",
         _forward,
-        init=partial(_init, options_file, weight_file),
+        init=partial(_init, options_file, weight_file, bilm),
         shims=[ElmoShim(trainable, cache)],
         dims={"nO": None},
         # What spaCy's trainer sets.
@@ -72,11 +73,12 @@ class ElmoShim(PyTorchShim):
             )
         return self._model
 
-    def load(self, options_file: Optional[str], weight_file: Optional[str]) -> None:
+    def load(
+        self, options_file: Optional[str], weight_file: Optional[str], bilm: Optional[str] = None
+    ) -> None:
         """Loads a biLM, and gives its layers equal weights."""
-        elmo = Elmo(
-            options_file, weight_file, dropout=0.0, trainable=self._trainable, cache=self._cache
-        )
+        settings = {"trainable": self._trainable, "cache": self._cache, "bilm": bilm}
+        elmo = Elmo(options_file, weight_file, dropout=0.0, **settings)  # type: ignore[arg-type]
         self._model = elmo.to(get_torch_default_device())
 
     def vectors(self, sentences: Sequence[Sequence[str]], is_train: bool) -> torch.Tensor:
@@ -123,10 +125,15 @@ class ElmoShim(PyTorchShim):
 
 
 def _init(
-    options_file: Optional[str], weight_file: Optional[str], model: Model, X: Any, Y: Any
+    options_file: Optional[str],
+    weight_file: Optional[str],
+    bilm: Optional[str],
+    model: Model,
+    X: Any,
+    Y: Any,
 ) -> None:
     shim = cast(ElmoShim, model.shims[0])
-    shim.load(options_file, weight_file)
+    shim.load(options_file, weight_file, bilm)
     model.set_dim("nO", shim.elmo.get_output_dim())
 
 

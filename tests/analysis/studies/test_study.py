@@ -217,6 +217,9 @@ def test_a_corpus_may_be_several_files(tmp_path, corpus, names, named):
         ({}, "{}/x.en,{}/x.de", "x.de"),
         ({}, "{}/run", "run/tokens.txt"),
         ({"model": {"embedder": {"type": "elmo-token-embedder"}}}, "", "weights.hdf5"),
+        ({"e": {"type": "elmo-token-embedder", "bilm": "{}/run"}}, "", "run/best.th"),
+        ({"e": {"type": "elmo-token-embedder", "bilm": "{}/options.json"}}, "", "weights.hdf5"),
+        ({"e": {"type": "elmo-characters", "bilm": "{}/options.json"}}, "", "vocabulary.txt"),
         ({"model": {"placement": {"type": "elmo-placement", "elmo": {}}}}, "", "weights.hdf5"),
         ({"model": {"placement": {"type": "elmo-placement", "elmo": {}}}}, "", "default.json"),
         ({"dataset_reader": {"indexers": [{"type": "elmo-characters"}]}}, "", "default.json"),
@@ -247,6 +250,15 @@ def test_the_digest_has_all_that_a_run_reads(tmp_path, monkeypatch, experiment, 
     assert str(tmp_path / changed) in files
     assert str(tmp_path / "another.txt") not in files
     assert digest_after("another.txt") == before != digest_after(changed)
+
+
+def test_the_digest_has_the_files_of_a_bilm_in_the_environment(tmp_path, monkeypatch):
+    (tmp_path / "weights.hdf5").write_text("weights")
+    for name in ("ELMO_OPTIONS", "ELMO_WEIGHTS"):
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("ELMO_BILM", str(tmp_path))
+    _, files = digest_and_files({"model": {"e": {"type": "elmo-token-embedder"}}}, None)
+    assert list(files) == [str(tmp_path / "weights.hdf5")]
 
 
 def test_another_jsonnet_file_is_refused():

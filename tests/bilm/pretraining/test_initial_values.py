@@ -36,7 +36,7 @@ def test_options_are_written_out_or_in_a_file(build, make_options, tmp_path):
     (tmp_path / "options.json").write_text(json.dumps(options))
     path = str(tmp_path / "options.json")
     assert build(options_file=path).bilm.options == build(options=options).bilm.options
-    with pytest.raises(ConfigurationError, match="expected `options` or .* found both"):
+    with pytest.raises(ConfigurationError, match="found `options` and `options_file`"):
         build(options=options, options_file=path)
 
 

@@ -47,6 +47,15 @@ def random_gradients(docs, width):
     return [generator.standard_normal((len(doc), width)).astype("float32") for doc in docs]
 
 
+def test_the_bilm_may_have_one_name(docs, bilm, tmp_path):
+    bilm.save_pretrained(tmp_path)
+    model = initialized(docs, bilm=str(tmp_path))
+    for found, expected in zip(model.predict(docs), initialized(docs).predict(docs)):
+        numpy.testing.assert_array_equal(found, expected)
+    with pytest.raises(ConfigurationError, match="nowhere is no biLM"):
+        initialized(docs, bilm="nowhere")
+
+
 @pytest.mark.parametrize("trainable", [False, True])
 def test_vectors_and_gradients_are_those_of_pytorch(docs, trainable):
     model = initialized(docs, trainable=trainable)

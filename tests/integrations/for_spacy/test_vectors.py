@@ -7,6 +7,7 @@ import warnings
 import numpy
 import pytest
 import spacy
+import torch
 from spacy.tokens import Doc
 
 from elmo_plugin.elmo import embed_sentences
@@ -35,6 +36,15 @@ def test_a_document_has_the_layers_of_its_sentences(pipeline, shared_bilm, layer
     expected = layers_of(shared_bilm, SENTENCES)
     numpy.testing.assert_allclose(doc._.elmo, expected, atol=1e-6)
     numpy.testing.assert_allclose(doc.tensor, expected[chosen].mean(axis=0), atol=1e-6)
+
+
+def test_the_bilm_may_have_one_name(pipeline, bilm, tmp_path):
+    with torch.no_grad():
+        bilm.character_encoder.embedding.weight.mul_(2)
+    bilm.save_pretrained(tmp_path / "bilm")
+    expected = layers_of(bilm, SENTENCES)
+    nlp = pipeline("elmo", bilm=tmp_path / "bilm")
+    numpy.testing.assert_allclose(nlp(TEXT)._.elmo, expected, atol=1e-6)
 
 
 def test_without_boundaries_the_document_is_one_sentence(shared_bilm):

@@ -1,0 +1,127 @@
+"""The kinds of folders in which biLMs are stored and published, each an entry of `KINDS`."""
+
+import os
+from pathlib import Path
+from typing import Callable, NamedTuple, Optional, Tuple
+
+from elmo_plugin.bilm.files.found import FoundBilm
+from elmo_plugin.bilm.files.layout import WEIGHT_FILE, read_weights
+from elmo_plugin.bilm.files.softmax import SOFTMAX_FILE
+from elmo_plugin.bilm.files.trained import TrainedModel
+from elmo_plugin.bilm.options import OPTIONS_FILE, BilmOptions
+from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.weights import find_weights
+
+CONFIG_FILE = "config.json"
+SAFETENSORS_FILE = "model.safetensors"
+#: The weights of a biLM in the repository of NLPL.
+NLPL_WEIGHT_FILE = "model.hdf5"
+# The names of AllenNLP's list end like this.
+_OPTIONS, _WEIGHTS = "_options.json", "_weights"
+_SUFFIXES = (".hdf5", ".safetensors")
+_MOST_NAMES = 10
+
+
+class Kind(NamedTuple):
+    """Files that hold a biLM together."""
+
+    #: Their names, for messages.
+    expected: str
+    is_in: Callable[[Path], bool]
+    read: Callable[[Path], FoundBilm]
+
+
+def find_in_folder(folder: Path) -> FoundBilm:
+    """
+    The biLM in a folder, which may also be in its only sub-folder, as in some zip files. Raises
+    `ConfigurationError` with what was looked for and what is there if there is none.
+    """
+    names = sorted(name for name in os.listdir(folder) if not name.startswith((".", "__")))
+    inner = [folder / names[0]] if len(names) == 1 and (folder / names[0]).is_dir() else []
+    for place in (folder, *inner):
+        for kind in KINDS:
+            if kind.is_in(place):
+                return kind.read(place)
+    expected = ", or ".join(kind.expected for kind in KINDS)
+    found = ", ".join(names[:_MOST_NAMES]) or "an empty folder"
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    raise ConfigurationError(
+        f"{folder} holds no biLM: expected {expected} in it, found {found}{more}."
+    )
+
+
+def of_options_file(options_file: Path) -> FoundBilm:
+    """The biLM of an options file whose weights are beside it. Else a `ConfigurationError`."""
+    weights = weights_beside(options_file)
+    if weights is None:
+        raise ConfigurationError(
+            f"{options_file} comes without weights: expected {WEIGHT_FILE}, {NLPL_WEIGHT_FILE}, or "
+            "exactly one other *.hdf5 or *.safetensors beside it, found "
+            f"{', '.join(_weight_files(options_file.parent)) or 'none'}. Put the weights there, or "
+            "name them as `weight_file`."
+        )
+    options = BilmOptions.from_file(options_file)
+    return FoundBilm(options, lambda: read_weights(options, weights), str(options_file), weights)
+
+
+def weights_names(options_name: str) -> Tuple[str, ...]:
+    """The usual names of the weights that belong to an options file, the first one first."""
+    if options_name == CONFIG_FILE:
+        return (SAFETENSORS_FILE,)
+    if options_name.endswith(_OPTIONS):
+        return (f"{options_name.removesuffix(_OPTIONS)}{_WEIGHTS}.hdf5",)
+    return WEIGHT_FILE, NLPL_WEIGHT_FILE
+
+
+def weights_beside(options_file: Path) -> Optional[Path]:
+    """The weights in the folder of an options file, by their usual names or as the only ones."""
+    folder, name = options_file.parent, options_file.name
+    prefix = name.removesuffix("options.json") if name.endswith(_OPTIONS) else ""
+    only = _weight_files(folder, prefix) if name != CONFIG_FILE else ()
+    names = (*weights_names(name), *(only if len(only) == 1 else ()))
+    return next((folder / each for each in names if (folder / each).is_file()), None)
+
+
+def _weight_files(folder: Path, prefix: str = "") -> Tuple[str, ...]:
+    names = sorted(os.listdir(folder))
+    return tuple(
+        name
+        for name in names
+        if name.endswith(_SUFFIXES) and name.startswith(prefix) and name != SOFTMAX_FILE
+    )
+
+
+def _options_file(folder: Path) -> Optional[Path]:
+    """The options file of a folder whose weights are there, too. Other programs have `config`."""
+    pairs = sorted(folder.glob(f"*{_OPTIONS}"))
+    files = [folder / CONFIG_FILE, folder / OPTIONS_FILE, *(pairs if len(pairs) == 1 else ())]
+    return next((file for file in files if file.is_file() and weights_beside(file)), None)
+
+
+def _read_pair(folder: Path) -> FoundBilm:
+    options_file = _options_file(folder)
+    assert options_file is not None, "`is_in` has found it"
+    return of_options_file(options_file)
+
+
+def _read_trained(folder: Path) -> FoundBilm:
+    model = TrainedModel.read(folder)
+    options = model.only_options()
+    return FoundBilm(options, lambda: model.parameters_of(options), str(folder), folder)
+
+
+#: Tried in this order.
+KINDS = (
+    Kind(
+        f"{CONFIG_FILE} and {SAFETENSORS_FILE}, or {OPTIONS_FILE} and {WEIGHT_FILE} (or "
+        f"{NLPL_WEIGHT_FILE}, or exactly one other *.hdf5), or one pair *{_OPTIONS} and "
+        f"*{_WEIGHTS}.hdf5",
+        lambda folder: _options_file(folder) is not None,
+        _read_pair,
+    ),
+    Kind(
+        "weights.th or best.th of a trained model that contains a biLM",
+        lambda folder: find_weights(folder) is not None,
+        _read_trained,
+    ),
+)

@@ -1,0 +1,70 @@
+"""The biLMs that can be opened by a name: those of AllenNLP's list, and those of this project."""
+
+from dataclasses import dataclass
+from typing import Dict, Tuple
+
+from elmo_plugin.util.files import shipped
+
+_ALLENNLP = "https://allennlp.s3.amazonaws.com/models/elmo/"
+
+
+@dataclass(frozen=True)
+class PublishedBilm:
+    """A biLM and what its authors say about it. What is not known is an empty string."""
+
+    #: Language and domain of the training text.
+    text: str
+    #: Cells and width, per direction, of each of the two recurrent layers, and parameters.
+    size: str
+    #: Path or URL of the options, and of the weights in the same folder.
+    options_file: str
+    weights: str
+    licence: str = ""
+    is_shipped: bool = False
+
+    @property
+    def files(self) -> Tuple[str, str]:
+        """Options and weights."""
+        return self.options_file, self.options_file.rpartition("/")[0] + "/" + self.weights
+
+
+def _shipped(folder: str, size: str) -> PublishedBilm:
+    options_file = shipped(f"pretrained/{folder}/options.json").as_posix()
+    return PublishedBilm(
+        "English, Wikipedia", size, options_file, "weights.hdf5", "CC BY-SA 3.0", is_shipped=True
+    )
+
+
+def _of_allennlp(text: str, size: str, name: str, weights: str = "") -> PublishedBilm:
+    options_file = f"{_ALLENNLP}{name}_options.json"
+    return PublishedBilm(text, size, options_file, weights or f"{_file(name)}_weights.hdf5")
+
+
+def _file(name: str) -> str:
+    return name.rpartition("/")[2]
+
+
+_SMALL, _MEDIUM = "2x1024_128_2048cnn_1xhighway", "2x2048_256_2048cnn_1xhighway"
+_NEWS = "English, 1 Billion Word Benchmark"
+_LARGE = "2x4096_512_2048cnn_2xhighway"
+
+#: By name. "small" and "medium" alone could mean two biLMs each, so no name is one of these.
+PUBLISHED: Dict[str, PublishedBilm] = {
+    "shipped-small": _shipped("small", "512/128, 3.0 million"),
+    "shipped-medium": _shipped("medium", "2048/256, 21.4 million"),
+    "allennlp-small": _of_allennlp(_NEWS, "1024/128, 13.6 million", f"{_SMALL}/elmo_{_SMALL}"),
+    "allennlp-medium": _of_allennlp(_NEWS, "2048/256, 28.0 million", f"{_MEDIUM}/elmo_{_MEDIUM}"),
+    "original": _of_allennlp(_NEWS, "4096/512, 93.6 million", f"{_LARGE}/elmo_{_LARGE}"),
+    "original-5.5b": _of_allennlp(
+        "English, Wikipedia and news of WMT",
+        "4096/512, 93.6 million",
+        f"{_LARGE}_5.5B/elmo_{_LARGE}_5.5B",
+    ),
+    "portuguese": _of_allennlp("Portuguese", "", "contributed/pt/elmo_pt"),
+    "pubmed": _of_allennlp(
+        "English, abstracts of PubMed",
+        "4096/512, 93.6 million",
+        f"contributed/pubmed/elmo_{_LARGE}",
+        f"elmo_{_LARGE}_weights_PubMed_only.hdf5",
+    ),
+}
