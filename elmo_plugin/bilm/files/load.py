@@ -7,6 +7,7 @@ import torch
 
 from elmo_plugin.bilm.bilm import Bilm
 from elmo_plugin.bilm.files.layout import read_weights
+from elmo_plugin.bilm.files.many_langs import is_many_langs, many_langs_options, read_many_langs
 from elmo_plugin.bilm.files.trained import TrainedModel, is_archive, stored_options_by_prefix
 from elmo_plugin.bilm.options import BilmOptions
 from elmo_plugin.bilm.stored_options import STORED_OPTIONS
@@ -36,7 +37,7 @@ def load_bilm(
     options_file, weight_file : `Optional[Union[str, PathLike]]`
         Local paths or URLs, see `local_path`. Default: the environment variables `ELMO_OPTIONS` and
         `ELMO_WEIGHTS`, or the biLM that comes with the package. `weight_file` may also be a trained
-        model, see `load_weights`.
+        model, see `load_weights`. A folder of ELMoForManyLangs as `options_file` needs no other.
     stateful, warm_up : `bool`
         See `Bilm`.
     dtype : `str`
@@ -48,12 +49,14 @@ def load_bilm(
         weights, which AllenNLP loads afterwards. The two files are not needed.
     """
     check_one_of(COMPUTE_DTYPES, dtype=dtype)
+    if options_file and not weight_file and is_many_langs(options_file):
+        weight_file = options_file
     # For the default biLM, whose path differs between machines, an archive stores an empty path.
     source = "" if options_file is None else str(options_file)
     files = [options_file or setting("ELMO_OPTIONS"), weight_file or setting("ELMO_WEIGHTS")]
     archived = _archived_options(files, serialization_dir, source)
     options_file, weight_file = files if archived else bilm_files(options_file, weight_file)
-    options = archived or BilmOptions.from_file(options_file)
+    options = archived or _options_from(options_file)
     if not options.bidirectional:
         raise ConfigurationError(
             f"{options_file}: `bidirectional` is false, but ELMo needs a model of both directions."
@@ -97,6 +100,13 @@ def read_parameters(
     options: BilmOptions, weight_file: Union[str, PathLike]
 ) -> Dict[str, torch.Tensor]:
     """The parameters of a biLM from a file of any kind, see `load_weights`."""
+    if is_many_langs(weight_file):
+        found, parameters = read_many_langs(weight_file)
+        if found != options:
+            raise ConfigurationError(
+                f"{weight_file} does not fit the options: {options.difference(found)}."
+            )
+        return parameters
     if is_archive(weight_file):
         return TrainedModel.read(weight_file).parameters_of(options)
     return read_weights(options, weight_file)
@@ -121,7 +131,13 @@ def read_options(
     source = "" if options_file is None else str(options_file)
     options_file = setting("ELMO_OPTIONS") if options_file is None else options_file
     archived = _archived_options([options_file], serialization_dir, source)
-    return archived or BilmOptions.from_file(options_file)
+    return archived or _options_from(options_file)
+
+
+def _options_from(options_file: Union[str, PathLike]) -> BilmOptions:
+    if is_many_langs(options_file):
+        return many_langs_options(options_file)
+    return BilmOptions.from_file(options_file)
 
 
 def _archived_options(
