@@ -113,7 +113,6 @@ def _options(folder: Path) -> Tuple[BilmOptions, _Table, _Table]:
     words = _table(folder, _WORDS, WORD_SPECIALS) if word_dim else empty
     cnn: Dict[str, Any] = {
         "character_unit": "table",
-        "characters": list(characters.rows),
         "n_characters": len(characters.rows) + 1,
         "max_characters_per_token": read(
             "token_embedder.max_characters_per_token", whole_number(7, 10_000)
@@ -122,6 +121,7 @@ def _options(folder: Path) -> Tuple[BilmOptions, _Table, _Table]:
         "activation": read("token_embedder.activation", ACTIVATION, "relu"),
     }
     if char_dim:
+        cnn["characters"] = list(characters.rows)
         cnn["filters"] = read("token_embedder.filters", FILTERS)
         cnn["n_highway"] = read("token_embedder.n_highway", whole_number(0, 1_000))
     if word_dim:
