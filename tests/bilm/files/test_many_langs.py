@@ -24,7 +24,9 @@ from elmo_plugin.bilm.characters import TableMap
 from elmo_plugin.bilm.files.folders import allennlp_obstacle, save_bilm
 from elmo_plugin.bilm.files.many_langs import is_many_langs, read_many_langs
 from elmo_plugin.bilm.files.softmax import find_softmax
+from elmo_plugin.bilm.files.trained import TrainedModel
 from tests.bilm.oracle import relative_error
+from tests.bilm.pretraining.tiny import make_experiment
 
 FIXTURES = Path(__file__).parents[3] / "fixtures"
 FOLDERS = FIXTURES / "many_langs"
@@ -361,6 +363,13 @@ KNOWN = '{"config_path": "/home/them/cnn_50_100_512_4096_sample.json"}'
             tensors("encoder.pkl", lambda state: {name: v.long() for name, v in state.items()}),
             "(32, 6) as forward_layer_0.input_linearity.weight, found (32, 6) of int64",
         ),
+        (
+            tensors(
+                "token_embedder.pkl",
+                lambda state: {**state, "projection.bias": torch.zeros(1).expand(6)},
+            ),
+            "(6,) as projection.bias, found (6,) of float32 with strides (0,)",
+        ),
         # Its own configuration has other widths.
         (write("config.json", KNOWN), "expected floats of shape (512, 2148) as projection.weight"),
     ],
@@ -439,6 +448,25 @@ def test_weights_of_another_folder_are_refused():
     with pytest.raises(ConfigurationError, match="does not fit the options: expected `char_cnn"):
         load_bilm(FOLDERS / "both", FOLDERS / "characters")
     assert find_softmax(FOLDERS / "both", load_bilm(FOLDERS / "both").options) is None
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_language_model_continues_from_its_weights(name, tmp_path):
+    experiment = make_experiment(tmp_path, "sentences", num_epochs=1)
+    for part in ("dataset_reader", "model"):
+        del experiment[part]["options"]
+        experiment[part]["options_file"] = str(FOLDERS / name)
+    experiment["model"]["initial_weights"] = str(FOLDERS / name)
+    model = train_model(Params(experiment), str(tmp_path / "run"))
+    before = load_bilm(FOLDERS / name).state_dict()
+    after = model.bilm.state_dict()
+    changed = {name for name, value in before.items() if not torch.equal(after[name], value)}
+    assert "lstm.forward_layers.0.input.weight" in changed
+    # About 10 steps of 0.01 are no new start.
+    for parameter in changed - {"options_json"}:
+        assert relative_error(after[parameter], before[parameter]) < 0.5
+    exported = TrainedModel.read(tmp_path / "run/model.tar.gz").bilm()
+    assert torch.equal(layers_of(exported), layers_of(model.bilm.eval()))
 
 
 @pytest.mark.parametrize("trainable", [False, True])
