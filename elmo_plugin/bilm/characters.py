@@ -11,7 +11,7 @@ from elmo_plugin.util.errors import ConfigurationError
 # Id 0 pads sentences, the next 256 ids are bytes. `<S>` and `</S>` are single characters.
 _BOUNDARIES = {BEGIN_SENTENCE: [257], END_SENTENCE: [258]}
 _BEGIN_WORD, _END_WORD, _PADDING_ID = 259, 260, 261
-
+# The same in tables.
 _TABLE_BOUNDARIES = {BEGIN_SENTENCE: "<bos>", END_SENTENCE: "<eos>"}
 
 # The cache of a map is emptied when it has this many words, about 30 MB.

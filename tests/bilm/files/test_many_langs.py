@@ -363,17 +363,24 @@ KNOWN = '{"config_path": "/home/them/cnn_50_100_512_4096_sample.json"}'
             tensors("encoder.pkl", lambda state: {name: v.long() for name, v in state.items()}),
             "(32, 6) as forward_layer_0.input_linearity.weight, found (32, 6) of int64",
         ),
-        (
-            tensors(
-                "token_embedder.pkl",
-                lambda state: {**state, "projection.bias": torch.zeros(1).expand(6)},
-            ),
-            "(6,) as projection.bias, found (6,) of float32 with strides (0,)",
+        *(
+            (
+                tensors(
+                    "token_embedder.pkl", lambda state, b=bias: {**state, "projection.bias": b}
+                ),
+                "as projection.bias, found (6,) of float32 that are not stored one by one",
+            )
+            for bias in (
+                torch.zeros(1).expand(6),
+                torch.zeros(6).to_sparse(),
+                torch.zeros(6, device="meta"),
+            )
         ),
         # Its own configuration has other widths.
         (write("config.json", KNOWN), "expected floats of shape (512, 2148) as projection.weight"),
     ],
 )
+@pytest.mark.filterwarnings("ignore:Validating sparse tensor invariants")
 def test_damaged_and_half_folders_are_refused_by_name(folder, damage, expected):
     damage(folder)
     assert is_many_langs(folder)
