@@ -69,7 +69,7 @@ from elmo_plugin.modules.cove_files import read_cove_encoder
 
 SECONDS = 8.0
 # Files that are read with those beside them.
-BESIDE = (".npy", ".hdf5", ".json")
+BESIDE = (".npy", ".hdf5", ".json", ".dic", ".pkl")
 TASKS = {
     "ner": "ner/dev.conll", "srl": "srl/dev.gold_conll", "coref": "coref/dev.gold_conll",
     "snli": "snli/snli_1.0_dev.jsonl", "squad": "squad/dev-v1.1.json", "sst": "sst/dev.txt",
@@ -140,6 +140,13 @@ def make_targets(folder: Path, tasks: Sequence[str]) -> List[Target]:
         Target(index / "index.json", damage_json, lambda path: ContextIndex(path.parent)),
         Target(index / "layer_1.npy", damage_bytes, lambda path: ContextIndex(path.parent)),
     ]
+    many_langs = FIXTURES / "many_langs"
+    for name, damage in (
+        *(("both/config.json", damage_json), ("both/model.json", damage_json)),
+        *(("both/char.dic", damage_lines), ("both/word.dic", damage_lines)),
+        *(("both/encoder.pkl", damage_bytes), ("words/token_embedder.pkl", damage_state)),
+    ):
+        targets.append(Target(many_langs / name, damage, lambda path: load_bilm(path.parent)))
     for arguments in (["embed", "", out, "--all", "--force"], ["score", "", *scored],
                       ["vocabulary", "", out, "--force"]):  # fmt: skip
         run = partial(run_command, arguments)

@@ -12,6 +12,7 @@ PLACES = {
     "/corpora/glove/wiki-sgns.100d.txt.gz": FIXTURES / "corpora/glove/vectors.100d.txt.gz",
     "/corpora": FIXTURES / "corpora",
     "/models/elmo": FIXTURES / "bilm",
+    "/models/many_langs": FIXTURES / "many_langs/both",
 }
 
 _FENCE = re.compile(r"^```(\w*)$")

@@ -1,4 +1,5 @@
 import hashlib
+import json
 from typing import Any, Callable, ClassVar, Dict, NamedTuple, Optional, Sequence, Tuple
 
 import torch
@@ -6,7 +7,7 @@ from torch.nn.functional import pad
 
 from elmo_plugin.bilm.bidirectional_lstm import BidirectionalLstm, BilstmState
 from elmo_plugin.bilm.characters import map_of
-from elmo_plugin.bilm.options import BilmOptions
+from elmo_plugin.bilm.options import BilmOptions, CharacterTableOptions
 from elmo_plugin.bilm.stored_options import (
     STORED_OPTIONS,
     decode_stored_options,
@@ -105,9 +106,9 @@ class Bilm(torch.nn.Module):
         Computes the layers of a batch, two tokens longer: each sentence gets `<S>` and `</S>`.
 
         `character_ids` has shape `(batch_size, num_tokens, max_characters_per_token)`, 0 at
-        padding; the last size is 1 for token embeddings. Raises `ValueError` for another shape, ids
-        that are too large or padding before a token. Raises `ConfigurationError` if the token layer
-        and the LSTM layers differ in width.
+        padding; the last size is 1 for token embeddings, and a table of words beside characters
+        adds 1. Raises `ValueError` for another shape, ids that are too large or padding before a
+        token. Raises `ConfigurationError` if the token layer and the LSTM layers differ in width.
         """
         self.options.check_widths()
         if torch.is_grad_enabled() and any(p.requires_grad for p in self.parameters()):
@@ -133,7 +134,7 @@ class Bilm(torch.nn.Module):
 
     def checked_mask(self, character_ids: torch.Tensor) -> torch.Tensor:
         """True on tokens: `(batch_size, num_tokens)`. Raises the `ValueError` of `forward`."""
-        longest, num_ids = self.characters.max_characters_per_token, self.characters.n_characters
+        longest = self.characters.max_characters_per_token
         hint = " Give the token indexer the biLM's `bilm` or `options_file`."
         problem, found = "", tuple(character_ids.shape)
         if len(found) != 3 or found[2] != longest:
@@ -141,13 +142,15 @@ class Bilm(torch.nn.Module):
             raise ValueError(f"biLM: expected {problem}{hint if len(found) == 3 else ''}")
         mask = (character_ids > 0).any(dim=2)
         if character_ids.numel():
-            values = [character_ids.max(), (mask[:, 1:] & ~mask[:, :-1]).any()]
+            parts = self.characters.parts(character_ids)
+            values = [(mask[:, 1:] & ~mask[:, :-1]).any(), *(ids.max() for ids, _ in parts)]
             # In one transfer, because each waits for a GPU.
-            largest, has_gap = torch.stack([value.long() for value in values]).tolist()
+            has_gap, *largest = torch.stack([value.long() for value in values]).tolist()
             if has_gap:
                 problem = "padding at the end of sentences only, found padding before a token."
-            if largest >= num_ids:
-                problem = f"character ids below {num_ids}, found {largest}.{hint}"
+            for found_id, (_, num_ids) in zip(largest, parts):
+                if found_id >= num_ids:
+                    problem = f"character ids below {num_ids}, found {found_id}.{hint}"
         if problem:
             raise ValueError(f"biLM: expected {problem}")
         return mask
@@ -246,8 +249,10 @@ class Bilm(torch.nn.Module):
 def fingerprint(bilm: Bilm) -> str:
     """A hash of a biLM's options and weights, and of their types: 32 hexadecimal digits."""
     digest = hashlib.blake2b(f"{bilm.options!r}".encode(), digest_size=16)
-    # `repr` does not contain the words of token embeddings.
+    # `repr` contains neither the words of token embeddings nor tables.
     digest.update(" ".join(bilm.options.words or ()).encode())
+    if isinstance(cnn := bilm.options.char_cnn, CharacterTableOptions):
+        digest.update(json.dumps([cnn.characters, cnn.words]).encode())
     for name, value in sorted(bilm.state_dict().items()):
         # This buffer also contains the name of the options file.
         if name != STORED_OPTIONS:

@@ -1,16 +1,18 @@
 from dataclasses import dataclass
-from typing import Any, Dict, Sequence
+from typing import Any, Dict, List, Sequence, Tuple
 
 import numpy
 import torch
 
-from elmo_plugin.bilm.options import BilmOptions
+from elmo_plugin.bilm.options import BilmOptions, CharacterTableOptions
 from elmo_plugin.bilm.vocabulary_file import BEGIN_SENTENCE, END_SENTENCE, UNKNOWN
 from elmo_plugin.util.errors import ConfigurationError
 
 # Id 0 pads sentences, the next 256 ids are bytes. `<S>` and `</S>` are single characters.
 _BOUNDARIES = {BEGIN_SENTENCE: [257], END_SENTENCE: [258]}
-_BEGIN_WORD, _END_WORD, PADDING_ID = 259, 260, 261
+_BEGIN_WORD, _END_WORD, _PADDING_ID = 259, 260, 261
+# The same in tables.
+_TABLE_BOUNDARIES = {BEGIN_SENTENCE: "<bos>", END_SENTENCE: "<eos>"}
 
 # The cache of a map is emptied when it has this many words, about 30 MB.
 _MAX_CACHED = 100_000
@@ -28,6 +30,8 @@ class CharacterMap:
     max_characters_per_token: int = 50
     #: Number of ids, 0 included.
     n_characters: int = 262
+    #: The id that fills up words.
+    padding_id: int = _PADDING_ID
 
     def __post_init__(self) -> None:
         self._cached: Dict[str, numpy.ndarray] = {}
@@ -65,10 +69,14 @@ class CharacterMap:
             ids[row, : len(words)] = self.sentence_ids(words)
         return torch.from_numpy(ids)
 
+    def parts(self, character_ids: torch.Tensor) -> List[Tuple[torch.Tensor, int]]:
+        """The columns of ids of one kind, and the number of ids of this kind."""
+        return [(character_ids, self.n_characters)]
+
     def _ids(self, word: str) -> numpy.ndarray:
         content = word.encode("utf-8", "ignore")[: self.max_characters_per_token - 2]
         characters = _BOUNDARIES.get(word) or [byte + 1 for byte in content]
-        ids = numpy.full(self.max_characters_per_token, PADDING_ID, numpy.int32)
+        ids = numpy.full(self.max_characters_per_token, self.padding_id, numpy.int32)
         ids[0] = _BEGIN_WORD
         ids[1 : len(characters) + 1] = characters
         ids[len(characters) + 1] = _END_WORD
@@ -93,8 +101,61 @@ class WordMap(CharacterMap):
         return numpy.array([self._rows.get(word, self._rows[UNKNOWN]) + 1], numpy.int32)
 
 
+class TableMap(CharacterMap):
+    """
+    Converts words to ids for a table of characters, for one of words, or for both, as
+    ELMoForManyLangs does: begin of word, Unicode characters (cut to fit), end of word, padding, and
+    in the last column the id of the word. Names for begin and end are swapped there. Words are cut
+    before they are looked up, too. `<S>` and `</S>` are read as `<bos>` and `<eos>`, words of one
+    special character.
+    """
+
+    def __init__(self, options: CharacterTableOptions) -> None:
+        self._characters = _ids_of(options.characters)
+        self._words = _ids_of(options.words)
+        self._longest = options.max_characters_per_token
+        num_ids = (self._longest if options.characters else 0) + (1 if options.words else 0)
+        super().__init__(num_ids, options.n_characters, self._characters.get("<pad>", 0))
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, TableMap)
+            and (self._characters, self._words) == (other._characters, other._words)
+            and self._longest == other._longest
+        )
+
+    def parts(self, character_ids: torch.Tensor) -> List[Tuple[torch.Tensor, int]]:
+        parts = []
+        if self._characters:
+            parts.append((character_ids[..., : self._longest], self.n_characters))
+        if self._words:
+            parts.append((character_ids[..., -1], len(self._words) + 1))
+        return parts
+
+    def _ids(self, word: str) -> numpy.ndarray:
+        ids = numpy.full(self.max_characters_per_token, self.padding_id, numpy.int32)
+        word = _TABLE_BOUNDARIES.get(word, word)[: self._longest - 2]
+        if self._characters:
+            unknown = self._characters["<oov>"]
+            characters = [self._characters.get(character, unknown) for character in word]
+            if word in _TABLE_BOUNDARIES.values():
+                characters = [self._characters[word]]
+            ids[0] = self._characters["<eow>"]
+            ids[1 : len(characters) + 1] = characters
+            ids[len(characters) + 1] = self._characters["<bow>"]
+        if self._words:
+            ids[-1] = self._words.get(word, self._words["<oov>"])
+        return ids
+
+
+def _ids_of(entries: Sequence[str]) -> Dict[str, int]:
+    return {entry: number for number, entry in enumerate(entries, start=1)}
+
+
 def map_of(options: BilmOptions) -> CharacterMap:
     """The map of a biLM. Raises `ConfigurationError` if the words of its embeddings are unknown."""
+    if isinstance(options.char_cnn, CharacterTableOptions):
+        return TableMap(options.char_cnn)
     if options.char_cnn is not None:
         return CharacterMap(options.char_cnn.max_characters_per_token)
     if options.words is None:

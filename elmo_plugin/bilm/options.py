@@ -1,45 +1,30 @@
 """The shape of a biLM, read from bilm-tf's `options.json`."""
 
 import json
-import math
 import os
-from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass, replace
+from dataclasses import asdict, dataclass, field, is_dataclass, replace
 from os import PathLike
-from typing import Any, Callable, Dict, NamedTuple, Optional, Sequence, Tuple, Type, TypeVar, Union
+from typing import Any, Dict, Optional, Sequence, Tuple, Union
 
+from elmo_plugin.bilm.settings import (
+    ACTIVATION,
+    BOOLEAN,
+    BOUND,
+    FILTERS,
+    Kind,
+    read_part,
+    read_setting,
+    setting,
+    whole_number,
+)
 from elmo_plugin.bilm.vocabulary_file import SPECIALS, VOCABULARY_FILE, read_vocabulary
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.files import local_path
 
 OPTIONS_FILE = "options.json"
-
-Part = TypeVar("Part")
-
-
-class _Kind(NamedTuple):
-    """The values that a setting may have: described in messages, tested, and converted."""
-
-    description: str
-    accepts: Callable[[Any], bool]
-    convert: Callable[[Any], Any] = lambda value: value
-
-
-def _whole_number(minimum: int = 1, maximum: int = 1_000_000) -> _Kind:
-    """A whole number within bounds. A larger one is a mistake that could use up all RAM."""
-    return _Kind(
-        f"a whole number of at least {minimum} and at most {maximum:,}",
-        # Not `isinstance`, by which true is an `int`.
-        lambda value: type(value) is int and minimum <= value <= maximum,
-    )
-
-
-def _is_filters(value: Any) -> bool:
-    return (
-        isinstance(value, (list, tuple))
-        and len(value) > 0
-        and all(isinstance(pair, (list, tuple)) and len(pair) == 2 for pair in value)
-        and all(_whole_number().accepts(number) for pair in value for number in pair)
-    )
+#: What the tables of `CharacterTableOptions` must contain.
+CHARACTER_SPECIALS = ("<bos>", "<eos>", "<bow>", "<eow>", "<pad>", "<oov>")
+WORD_SPECIALS = ("<oov>",)
 
 
 def _is_vocabulary(value: Any) -> bool:
@@ -51,66 +36,27 @@ def _is_vocabulary(value: Any) -> bool:
     )
 
 
-_BOOLEAN = _Kind("true or false", lambda value: isinstance(value, bool))
-# 0 stands for no bound.
-_BOUND = _Kind(
-    "a number not below 0",
-    lambda value: type(value) in (int, float) and 0 <= value < math.inf,
-    lambda value: value or None,
-)
-_NUM_CHARACTERS = _Kind(
+_NUM_CHARACTERS = Kind(
     "262 (bilm-tf trains with 261, without padding: write 262, the weights do not change)",
     lambda value: type(value) is int and value == 262,
 )
-_ACTIVATION = _Kind("relu or tanh", lambda value: value in ("relu", "tanh"))
-_BYTE = _Kind("byte", lambda value: value == "byte")
-_FILTERS = _Kind(
-    "a list of [width, number] pairs of whole numbers above 0",
-    _is_filters,
-    lambda value: tuple((width, number) for width, number in value),
-)
-_WORDS = _Kind(
+_UNIT = Kind("table or byte", lambda value: value in ("table", "byte"))
+_WORDS = Kind(
     f"a list of different words that begins with {', '.join(SPECIALS)}", _is_vocabulary, tuple
 )
 
 
-def _setting(kind: _Kind, default: Any = MISSING, name: str = "") -> Any:
-    """A field of a dataclass. `name` is its name in the JSON, if it is another one."""
-    return field(default=default, metadata={"kind": kind, "name": name})
-
-
-def _read_part(part: Type[Part], source: Any, name: str, location: str) -> Part:
-    """Reads a dataclass of `_setting` fields from the JSON below `name`."""
-    values = {
-        each.name: _read(
-            source,
-            f"{name}.{each.metadata['name'] or each.name}",
-            location,
-            each.metadata["kind"],
-            each.default,
-        )
-        for each in fields(part)  # type: ignore[arg-type]
-    }
-    return part(**values)
-
-
-def _read(source: Any, name: str, location: str, kind: _Kind, default: Any = MISSING) -> Any:
-    """The value of a dotted name, or `default` if missing or null. Errors begin with `location`."""
-    value = source
-    for part in name.split("."):
-        value = value.get(part, MISSING) if isinstance(value, dict) else MISSING
-    if default is not MISSING and (value is MISSING or value is None):
-        return default
-    if value is MISSING:
-        raise ConfigurationError(
-            f"{location}: `{name}` is missing; expected {kind.description}, as in the options.json "
-            "of bilm-tf with which the biLM was trained."
-        )
-    if not kind.accepts(value):
-        raise ConfigurationError(
-            f"{location}: expected {kind.description} for `{name}`, found {value!r:.80}."
-        )
-    return kind.convert(value)
+def _different(what: str, *needed: str) -> Kind:
+    """A list of different strings that contains those that are needed."""
+    return Kind(
+        f"a list of different {what} with {', '.join(needed)} among them",
+        lambda value: (
+            isinstance(value, list)
+            and all(isinstance(each, str) for each in value)
+            and len({*value}) == len({*value, *needed}) == len(value)
+        ),
+        tuple,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,27 +64,83 @@ class CharacterCnnOptions:
     """The character encoder of a biLM: the `char_cnn` part of an options file."""
 
     #: Width of each convolution and its number of filters, `((1, 32), (2, 32), …)`.
-    filters: Tuple[Tuple[int, int], ...] = _setting(_FILTERS)
+    filters: Tuple[Tuple[int, int], ...] = setting(FILTERS)
     #: Width of a character embedding.
-    embedding_dim: int = _setting(_whole_number(), name="embedding.dim")
+    embedding_dim: int = setting(whole_number(), name="embedding.dim")
     #: Number of character ids: 256 bytes, 5 specials and padding (id 0).
-    n_characters: int = _setting(_NUM_CHARACTERS)
+    n_characters: int = setting(_NUM_CHARACTERS)
     #: Ids per word, the begin and end of the word included.
-    max_characters_per_token: int = _setting(_whole_number(3, 10_000))
+    max_characters_per_token: int = setting(whole_number(3, 10_000))
     #: `relu` or `tanh`, applied after the maximum over positions.
-    activation: str = _setting(_ACTIVATION)
+    activation: str = setting(ACTIVATION)
     #: Number of highway layers, 0 for none.
-    n_highway: int = _setting(_whole_number(0, 1_000), default=0)
-    #: Characters are UTF-8 bytes, as in every published biLM.
-    character_unit: str = _setting(_BYTE, default="byte")
+    n_highway: int = setting(whole_number(0, 1_000), default=0)
+    #: `byte`: characters are UTF-8 bytes, as in the published biLMs of bilm-tf; or `table`, see
+    #: `CharacterTableOptions`.
+    character_unit: str = setting(_UNIT, default="byte")
     #: Whether the features of a word are projected to the width of an LSTM layer's output. If
     #: false, they are used as the token layer, as in Kim et al. (2016).
-    projection: bool = _setting(_BOOLEAN, default=True)
+    projection: bool = setting(BOOLEAN, default=True)
 
     @property
     def num_filters(self) -> int:
-        """Number of features of a word before the projection."""
+        """Number of features of a word from its characters."""
         return sum(number for _, number in self.filters)
+
+    @property
+    def num_features(self) -> int:
+        """Number of features of a word before the projection."""
+        return self.num_filters
+
+    def problem(self) -> str:
+        """What is expected and found, if settings contradict each other; else an empty string."""
+        longest = self.max_characters_per_token
+        if max((width for width, _ in self.filters), default=0) <= longest:
+            return ""
+        return (
+            f"`char_cnn.filters` with widths up to `max_characters_per_token` ({longest}), found "
+            f"{list(self.filters)}"
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class CharacterTableOptions(CharacterCnnOptions):
+    """
+    A character encoder that reads a table of Unicode characters, as ELMoForManyLangs does, and may
+    join the features of a word with the word's embedding before the projection. Without
+    `characters` and `filters` it reads words alone.
+    """
+
+    #: The character of each id from 1, with the special ones.
+    characters: Tuple[str, ...] = setting(
+        _different("characters", *CHARACTER_SPECIALS),
+        (),
+        hide=True,
+    )
+    #: The word of each id from 1. Others are read as `<oov>`.
+    words: Tuple[str, ...] = setting(_different("words", *WORD_SPECIALS), (), hide=True)
+    #: Width of a word embedding.
+    word_dim: int = setting(whole_number(), default=0)
+    n_characters: int = setting(whole_number())
+    # `<bos>` is not cut.
+    max_characters_per_token: int = setting(whole_number(7, 10_000))
+    filters: Tuple[Tuple[int, int], ...] = setting(FILTERS, ())
+
+    @property
+    def num_features(self) -> int:
+        return self.num_filters + self.word_dim
+
+    def problem(self) -> str:
+        num_ids = len(self.characters) + 1
+        if self.n_characters != num_ids:
+            return f"{num_ids} for `char_cnn.n_characters`, found {self.n_characters}"
+        if bool(self.characters) != bool(self.filters) or bool(self.words) != bool(self.word_dim):
+            return (
+                "`char_cnn.filters` with `characters` and `word_dim` with `words`, found one alone"
+            )
+        if not self.num_features or self.n_highway and not self.filters:
+            return "`char_cnn.characters` or `words`, and no `n_highway` without the former"
+        return super().problem()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,18 +148,18 @@ class LstmOptions:
     """The recurrent layers of a biLM: the `lstm` part of an options file."""
 
     #: Width of the cell state, per direction.
-    dim: int = _setting(_whole_number())
+    dim: int = setting(whole_number())
     #: Width to which the hidden state is projected, per direction; `None` (or absent from the file)
     #: for no projection.
-    projection_dim: Optional[int] = _setting(_whole_number(), default=None)
+    projection_dim: Optional[int] = setting(whole_number(), default=None)
     #: Number of recurrent layers; the token layer does not count.
-    n_layers: int = _setting(_whole_number(maximum=1_000), default=1)
+    n_layers: int = setting(whole_number(maximum=1_000), default=1)
     #: Bounds on the cell state and on the projection; `None` (or 0 in the file) for no bound.
     #: `proj_clip` is `None` without a projection.
-    cell_clip: Optional[float] = _setting(_BOUND, default=None)
-    proj_clip: Optional[float] = _setting(_BOUND, default=None)
+    cell_clip: Optional[float] = setting(BOUND, default=None)
+    proj_clip: Optional[float] = setting(BOUND, default=None)
     #: Whether layers above the first add their input to their output.
-    use_skip_connections: bool = _setting(_BOOLEAN)
+    use_skip_connections: bool = setting(BOOLEAN)
 
     @property
     def output_dim(self) -> int:
@@ -195,7 +197,7 @@ class BilmOptions:
         """Width of the token layer, the input of both directions."""
         if self.char_cnn is None or self.char_cnn.projection:
             return self.lstm.output_dim
-        return self.char_cnn.num_filters
+        return self.char_cnn.num_features
 
     @classmethod
     def from_file(cls, options_file: Union[str, PathLike]) -> "BilmOptions":
@@ -227,28 +229,26 @@ class BilmOptions:
         """Reads the content of an options file. Its `ConfigurationError` begins with `location`."""
         cnn, words = None, None
         if isinstance(source, dict) and source.get("char_cnn") is not None:
-            cnn = _read_part(CharacterCnnOptions, source, "char_cnn", location)
-            longest = cnn.max_characters_per_token
-            if max(width for width, _ in cnn.filters) > longest:
-                raise ConfigurationError(
-                    f"{location}: expected `char_cnn.filters` with widths up to "
-                    f"`max_characters_per_token` ({longest}), found {list(cnn.filters)}."
-                )
+            unit = read_setting(source, "char_cnn.character_unit", location, _UNIT, "byte")
+            part = CharacterTableOptions if unit == "table" else CharacterCnnOptions
+            cnn = read_part(part, source, "char_cnn", location)
+            if problem := cnn.problem():
+                raise ConfigurationError(f"{location}: expected {problem}.")
         else:
-            words = _read(source, "vocabulary", location, _WORDS, None)
-        lstm = _read_part(LstmOptions, source, "lstm", location)
+            words = read_setting(source, "vocabulary", location, _WORDS, None)
+        lstm = read_part(LstmOptions, source, "lstm", location)
         if lstm.projection_dim is None:
             lstm = replace(lstm, proj_clip=None)
         if words is not None:
-            expected = _read(
-                source, "n_tokens_vocab", location, _whole_number(1, 10**9), len(words)
+            expected = read_setting(
+                source, "n_tokens_vocab", location, whole_number(1, 10**9), len(words)
             )
             if len(words) != expected:
                 raise ConfigurationError(
                     f"{location}: expected {expected} words, which is `n_tokens_vocab`, found "
                     f"{len(words)}. Use the vocabulary with which the biLM was trained."
                 )
-        bidirectional = _read(source, "bidirectional", location, _BOOLEAN, True)
+        bidirectional = read_setting(source, "bidirectional", location, BOOLEAN, True)
         return cls(cnn, lstm, source, bidirectional, words)
 
     def with_words(self, words: Sequence[str], location: str = "biLM options") -> "BilmOptions":
@@ -276,7 +276,7 @@ class BilmOptions:
                 if is_dataclass(ours) and is_dataclass(theirs):
                     part = next(k for k in vars(ours) if vars(ours)[k] != vars(theirs)[k])
                     name, ours, theirs = f"{name}.{part}", vars(ours)[part], vars(theirs)[part]
-                return f"expected `{name}` {ours!r}, found {theirs!r}"
+                return f"expected `{name}` {ours!r:.80}, found {theirs!r:.80}"
         num_words = [len(options.words or ()) for options in (self, other)]
         return "expected a `vocabulary` of {} words, found {} others".format(*num_words)
 

@@ -3,9 +3,10 @@
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import torch
+from torch.nn.functional import pad
 
-from elmo_plugin.bilm.characters import PADDING_ID, CharacterMap
-from elmo_plugin.bilm.options import BilmOptions
+from elmo_plugin.bilm.characters import CharacterMap, map_of
+from elmo_plugin.bilm.options import BilmOptions, CharacterTableOptions
 from elmo_plugin.modules import tuning
 from elmo_plugin.modules.character_convolution import can_look_up, character_maxima
 from elmo_plugin.modules.linear.packed import PackedLinear
@@ -13,15 +14,17 @@ from elmo_plugin.util.tensors import WeightState
 
 
 class _TokenLayer(torch.nn.Module):
-    """The common part: embeddings with a row for id 0, which pads sentences."""
+    """The common part: embeddings, all with a row for id 0, which pads sentences."""
 
     embedding: torch.nn.Embedding
     output_dim: int
 
     def reset_padding(self) -> None:
-        """Sets the embedding of id 0 to 0: weight files have no row for it."""
+        """Sets the embeddings of id 0 to 0: weight files have no row for it."""
         with torch.no_grad():
-            self.embedding.weight[0].zero_()
+            for module in self.children():
+                if isinstance(module, torch.nn.Embedding):
+                    module.weight[0].zero_()
 
 
 class CharacterEncoder(_TokenLayer):
@@ -33,6 +36,9 @@ class CharacterEncoder(_TokenLayer):
     Windows of padding give the same result, so only one per word is computed, not up to fifty. For
     this, words are sorted by length; words of similar length share a product. On a GPU with Triton,
     and in training on a CPU with compiled kernels, `character_maxima` computes the convolutions.
+
+    With a table of characters, the embedding of the word may come before the features of its
+    characters, or take their place.
     """
 
     def __init__(self, options: BilmOptions) -> None:
@@ -41,6 +47,8 @@ class CharacterEncoder(_TokenLayer):
         assert cnn is not None
         self.output_dim = options.token_dim
         self._max_characters = cnn.max_characters_per_token
+        self._padding_id = map_of(options).padding_id
+        self._is_table = isinstance(cnn, CharacterTableOptions)
         self._activation = torch.relu if cnn.activation == "relu" else torch.tanh
         self._widths = [width for width, _ in cnn.filters]
         self.embedding = torch.nn.Embedding(cnn.n_characters, cnn.embedding_dim, padding_idx=0)
@@ -48,14 +56,19 @@ class CharacterEncoder(_TokenLayer):
             PackedLinear(width * cnn.embedding_dim, number) for width, number in cnn.filters
         )
         self.highways = torch.nn.ModuleList(Highway(cnn.num_filters) for _ in range(cnn.n_highway))
+        self.word_embedding: Optional[torch.nn.Embedding] = None
+        if isinstance(cnn, CharacterTableOptions) and cnn.words:
+            self.word_embedding = torch.nn.Embedding(len(cnn.words) + 1, cnn.word_dim, 0)
         self.projection: Optional[PackedLinear] = None
         if cnn.projection:
-            self.projection = PackedLinear(cnn.num_filters, self.output_dim)
+            self.projection = PackedLinear(cnn.num_features, self.output_dim)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
         """Initialises all weights as bilm-tf does (`bilm/training.py`)."""
         torch.nn.init.uniform_(self.embedding.weight, -1.0, 1.0)
+        if self.word_embedding is not None:
+            torch.nn.init.uniform_(self.word_embedding.weight, -1.0, 1.0)
         self.reset_padding()
         for convolution in self.convolutions:
             if self._activation is torch.relu:
@@ -67,18 +80,30 @@ class CharacterEncoder(_TokenLayer):
             _reset_linear(self.projection)
 
     def forward(self, character_ids: torch.Tensor) -> torch.Tensor:
-        """From shape `(num_words, max_characters_per_token)` to `(num_words, output_dim)`."""
-        num_characters = (character_ids != PADDING_ID).sum(dim=1)
+        """
+        From shape `(num_words, max_characters_per_token)` to `(num_words, output_dim)`. With word
+        embeddings, ids of words are in the last column.
+        """
+        word_ids = character_ids[:, -1]
+        if self.word_embedding is not None:
+            character_ids = character_ids[:, :-1]
         weight = self.embedding.weight
+        if not self._widths:
+            return self._project(weight.new_empty(len(word_ids), 0), word_ids)
+        num_characters = (character_ids != self._padding_id).sum(dim=1)
         device = character_ids.device.type
         is_trained = torch.is_grad_enabled() and weight.requires_grad
         if (is_trained or device == "cuda") and can_look_up(character_ids, weight):
             for convolution in self.convolutions:
                 convolution.drop_packed()
+            if self._is_table:
+                # It may have far more characters than a batch. Id 0 stays the first.
+                distinct, rows = pad(character_ids, (0, 0, 1, 0)).unique(return_inverse=True)
+                weight, character_ids = self.embedding(distinct), rows[1:]
             maxima = character_maxima(character_ids, num_characters, weight, self.convolutions)
             if torch.is_autocast_enabled(device):
                 maxima = maxima.to(torch.get_autocast_dtype(device))
-            return self._project(self._activation(maxima))
+            return self._project(self._activation(maxima), word_ids)
         num_characters, order = num_characters.sort()
         character_ids = character_ids[order]
         # Shape: (num_words, num_filters)
@@ -88,11 +113,13 @@ class CharacterEncoder(_TokenLayer):
                 for first, last, longest in _groups(num_characters.tolist())
             ]
         )
-        return self._project(features)[order.argsort()]
+        return self._project(features, word_ids[order])[order.argsort()]
 
-    def _project(self, features: torch.Tensor) -> torch.Tensor:
+    def _project(self, features: torch.Tensor, word_ids: torch.Tensor) -> torch.Tensor:
         for highway in self.highways:
             features = highway(features)
+        if self.word_embedding is not None:
+            features = torch.cat([self.word_embedding(word_ids), features], dim=1)
         return features if self.projection is None else self.projection(features)
 
     def _convolve(self, character_ids: torch.Tensor, num_characters: int) -> torch.Tensor:

@@ -177,6 +177,7 @@ def allennlp_obstacle(options: BilmOptions) -> Optional[str]:
         (not cnn.projection, "`char_cnn.projection` is false"),
         (lstm.projection_dim is None, "`lstm.projection_dim` is null"),
         (not lstm.use_skip_connections, "`lstm.use_skip_connections` is false"),
+        (cnn.character_unit != "byte", f"`char_cnn.character_unit` is {cnn.character_unit}"),
         (longest != 50, f"`char_cnn.max_characters_per_token` is {longest}, not 50"),
     ]
     return next((setting for is_obstacle, setting in obstacles if is_obstacle), None)

@@ -6,6 +6,7 @@ from typing import Callable, NamedTuple, Optional, Tuple
 
 from elmo_plugin.bilm.files.found import FoundBilm
 from elmo_plugin.bilm.files.layout import WEIGHT_FILE, read_weights
+from elmo_plugin.bilm.files.many_langs import is_many_langs, many_langs_options, read_many_langs
 from elmo_plugin.bilm.files.softmax import SOFTMAX_FILE
 from elmo_plugin.bilm.files.trained import TrainedModel
 from elmo_plugin.bilm.options import OPTIONS_FILE, BilmOptions
@@ -110,6 +111,11 @@ def _read_trained(folder: Path) -> FoundBilm:
     return FoundBilm(options, lambda: model.parameters_of(options), str(folder), folder)
 
 
+def _read_many_langs(folder: Path) -> FoundBilm:
+    options = many_langs_options(folder)
+    return FoundBilm(options, lambda: read_many_langs(folder)[1], str(folder))
+
+
 #: Tried in this order.
 KINDS = (
     Kind(
@@ -123,5 +129,10 @@ KINDS = (
         "weights.th or best.th of a trained model that contains a biLM",
         lambda folder: find_weights(folder) is not None,
         _read_trained,
+    ),
+    Kind(
+        "config.json, token_embedder.pkl and encoder.pkl of ELMoForManyLangs",
+        is_many_langs,
+        _read_many_langs,
     ),
 )

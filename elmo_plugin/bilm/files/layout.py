@@ -112,6 +112,8 @@ def _tensors(
             for part, ours in (("carry", "gate"), ("transform", "transform")):
                 names = f"CNN_high_{number}/W_{part}", f"CNN_high_{number}/b_{part}"
                 yield from linear(f"{encoder}.highways.{number}.{ours}", *names)
+        if f"{encoder}.word_embedding.weight" in parameters:
+            yield "word_embed", [[parameters[f"{encoder}.word_embedding.weight"][1:]]]
         if cnn.projection:
             yield from linear(f"{encoder}.projection", "CNN_proj/W_proj", "CNN_proj/b_proj")
     stacks = ("forward_layers", "backward_layers") if options.bidirectional else ("forward_layers",)
@@ -199,5 +201,5 @@ def _is_left_out(name: str, options: BilmOptions, stored: Collection[str]) -> bo
     cnn, lstm = options.char_cnn, options.lstm
     is_same, part = lstm.projection_dim == lstm.dim and (lstm.proj_clip or 1.0) >= 1.0, "/W_P_0"
     if cnn is not None and name.startswith("CNN_proj/"):
-        is_same, part = cnn.num_filters == options.token_dim, "CNN_proj/"
+        is_same, part = cnn.num_features == options.token_dim, "CNN_proj/"
     return is_same and part in name and not any(part in other for other in stored)
