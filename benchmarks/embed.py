@@ -34,7 +34,6 @@ from common import (
 
 from elmo_plugin import Bilm
 from elmo_plugin.bilm import CharacterMap
-from elmo_plugin.bilm.characters import PADDING_ID
 
 BATCH_SIZES = (1, 16, 64)
 # Floor and aim by size, batch, dtype and order.
@@ -98,7 +97,7 @@ def needed_seconds(bilm: Bilm, batches: List[torch.Tensor], dtype: str) -> float
     for ids in batches:
         mask = (ids > 0).any(dim=2)
         words = torch.unique(ids[mask], dim=0)
-        windows = int((words != PADDING_ID).sum())
+        windows = int((words != bilm.characters.padding_id).sum())
         num_tokens = int(mask.sum()) + 2 * len(ids)
         operations = num_tokens * per_token + len(words) * per_word + windows * per_window
         steps = int(mask.sum(dim=1).max()) + 2

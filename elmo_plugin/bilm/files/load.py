@@ -1,5 +1,6 @@
 """Finds the options and the weights of a biLM, checks that they fit, and builds it."""
 
+import os
 from os import PathLike
 from typing import Any, Callable, Dict, List, Optional, Type, Union
 
@@ -124,8 +125,9 @@ def read_options(
     archived = _archived_options(files, serialization_dir, source)
     if archived is not None:
         return archived
-    if options_file is None and (bilm or setting("ELMO_BILM")):
-        with find_bilm(*chosen_bilm(bilm)) as found:
+    folder = options_file if options_file and os.path.isdir(options_file) else None
+    if folder or (options_file is None and (bilm or setting("ELMO_BILM"))):
+        with find_bilm(*chosen_bilm(folder or bilm)) as found:
             return found.options
     return BilmOptions.from_file(files[0])
 

@@ -17,7 +17,7 @@ from allennlp.common.checks import ConfigurationError
 from allennlp.data import Token, Vocabulary
 from allennlp.models import load_archive
 
-from elmo_plugin import Elmo, embed_sentences, load_bilm
+from elmo_plugin import Elmo, embed_sentences, load_bilm, load_weights
 from elmo_plugin.bilm import Bilm, BilmOptions, CharacterMap, fingerprint
 from elmo_plugin.bilm.character_indexer import CharacterIndexer
 from elmo_plugin.bilm.characters import TableMap
@@ -110,7 +110,7 @@ def test_types_and_tables_of_words_change_layers_little_or_not(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_elmo_with_a_cache_mixes_these_layers(name, tmp_path):
     elmo = Elmo(
-        str(FOLDERS / name), fixed_weights=None, cache=str(tmp_path / "cache"), dropout=0.0
+        bilm=str(FOLDERS / name), fixed_weights=None, cache=str(tmp_path / "cache"), dropout=0.0
     ).eval()
     for _ in range(2):
         mixed = elmo(elmo.bilm.characters.batch_ids(SENTENCES))
@@ -453,7 +453,7 @@ def test_a_model_configuration_is_read_in_the_folder_only(folder, tmp_path):
 
 def test_weights_of_another_folder_are_refused():
     with pytest.raises(ConfigurationError, match="does not fit the options: expected `char_cnn"):
-        load_bilm(FOLDERS / "both", FOLDERS / "characters")
+        load_weights(load_bilm(FOLDERS / "both"), FOLDERS / "characters")
     assert find_softmax(FOLDERS / "both", load_bilm(FOLDERS / "both").options) is None
 
 
@@ -483,8 +483,8 @@ def test_a_trained_archive_needs_no_folder(name, trainable, tmp_path):
     (tmp_path / "tagged.txt").write_text(
         "The###D play###N began###V\n话剧###N 八点###X\nnaïve###A\n🎭###N\n", encoding="utf-8"
     )
-    elmo = {"type": "elmo-token-embedder", "options_file": folder, "trainable": trainable}
-    indexer = {"type": "elmo-characters", "options_file": folder}
+    elmo = {"type": "elmo-token-embedder", "bilm": folder, "trainable": trainable}
+    indexer = {"type": "elmo-characters", "bilm": folder}
     config = {
         "dataset_reader": {"type": "sequence_tagging", "token_indexers": {"elmo": indexer}},
         "train_data_path": str(tmp_path / "tagged.txt"),
