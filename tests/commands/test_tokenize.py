@@ -4,19 +4,23 @@ import json
 import os
 from pathlib import Path
 
+import numpy
 import pytest
 
+from elmo_plugin import embed_sentences, save_weights
 from elmo_plugin.analysis.context_index import ContextIndex
 from elmo_plugin.bilm import load_bilm
 from elmo_plugin.bilm.files.folders import save_bilm
 from elmo_plugin.commands.main import main
 from elmo_plugin.corpora import raw_text
+from elmo_plugin.corpora.tokenizer import tokenizer_of
 from elmo_plugin.elmo.store.dump import dump_embeddings
 from elmo_plugin.elmo.store.sentence_vectors import DumpOptions
 from elmo_plugin.elmo.store.shards import dump_shards_with_ray, shard_outputs
 from elmo_plugin.util.text_files import DecodedPath
 from tests.analysis.language_model import make_softmax
 from tests.commands.test_errors import failure
+from tests.corpora.test_raw_text import RAW as RAW_TEXTS
 from tests.elmo.store.reading import SUFFIXES, read, same
 from tests.local_ray import local_ray
 
@@ -72,6 +76,22 @@ def test_vectors_of_raw_text_are_those_of_its_words(suffix):
     assert len(found) >= 3 and same(found, expected)
     assert attributes["text_sha256"] == others["text_sha256"]
     assert attributes["tokenize"] == "de" and "tokenize" not in others
+
+
+@pytest.mark.parametrize("language", ["ar", "el", "he", "hi", "ru", "zh"])
+def test_every_script_has_the_same_vectors_from_both_formats_of_weights(bilm_folder, language):
+    Path("raw.txt").write_text(RAW_TEXTS[language])
+    save_weights(load_bilm(), "weights.safetensors")
+    run(f"embed raw.txt hdf5.hdf5 --all --tokenize {language}")
+    run(
+        f"embed raw.txt other.hdf5 --all --tokenize {language} --weight-file weights.safetensors "
+        f"--options-file {bilm_folder}/options.json"
+    )
+    (found, _), (expected, _) = read(Path("hdf5.hdf5")), read(Path("other.hdf5"))
+    assert found and same(found, expected)
+    words = [tokenizer_of(language)(line) for line in RAW_TEXTS[language].split("\n")]
+    for number, layers in enumerate(embed_sentences(load_bilm(), words)):
+        assert numpy.array_equal(found[str(number)], layers.numpy())
 
 
 def test_english_is_split_by_the_rules_of_the_treebank():
