@@ -162,8 +162,7 @@ def test_an_index_of_an_earlier_version_is_continued(folder):
 
 
 def test_work_that_was_begun_with_another_tokenizer_is_refused(tmp_path):
-    text = "They play chess\n" * 40
-    Path("text.txt").write_text(text)
+    Path("text.txt").write_text("They play chess\n" * 40)
 
     def stop(num_lines):
         if num_lines:
@@ -179,6 +178,8 @@ def test_work_that_was_begun_with_another_tokenizer_is_refused(tmp_path):
     assert "tokenize de, now fr" in failure(f"{command} --tokenize fr")
     assert "tokenize de, now None" in failure(command)
     run(f"{command} --tokenize de")
+    run("embed text.txt whole.hdf5 --all --batch-size 1 --tokenize de")
+    assert Path("out.hdf5").read_bytes() == Path("whole.hdf5").read_bytes()
     assert "exists" in failure(f"{command} --tokenize fr")
     for step, output in (("score text.txt --output", "s.tsv"), ("neighbours build text.txt", "n")):
         run(f"{step} {output} --tokenize de")
