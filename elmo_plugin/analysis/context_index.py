@@ -19,6 +19,7 @@ from elmo_plugin.elmo.token_batches import sentence_groups
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.files import expanded, is_pipe
 from elmo_plugin.util.tensors import WeightState
+from elmo_plugin.util.text_files import language_of
 
 _Path = Union[str, os.PathLike]
 
@@ -76,6 +77,7 @@ def build_index(
     folder = expanded(folder)
     settings = _new_settings(bilm, layers, words, batch_size)
     paths = _texts(text, folder)
+    settings["tokenize"] = language_of(paths[0])
     chosen = None if words is None else frozenset(words)
 
     def positions(sentence: Sequence[str]) -> List[int]:

@@ -2,15 +2,18 @@
 
 import re
 from dataclasses import asdict, dataclass
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Sequence, Tuple
+from itertools import accumulate
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
 
 import numpy
 import torch
 
 from elmo_plugin.analysis.context_index import ContextIndex, IndexSummary, build_index
 from elmo_plugin.bilm import Bilm
+from elmo_plugin.corpora.tokenizer import tokenizer_of
 from elmo_plugin.elmo.embed import embed_sentences
 from elmo_plugin.elmo.token_batches import groups
+from elmo_plugin.util.errors import unexpected
 from elmo_plugin.util.html import marked_words, paragraphs, table
 
 __all__ = [
@@ -25,6 +28,7 @@ __all__ = [
 ]
 
 _MARKED = re.compile(r"\[(.+)\]")
+_MARKED_IN_RAW = re.compile(r"\[([^\[\]\s]+)\]")
 # Queries whose products with a block of the index are in memory at once.
 _QUERIES_PER_PASS = 512
 # Rows are converted to float32 and multiplied in parts of this size, which the processor's cache
@@ -81,18 +85,40 @@ class Neighbours(Dict[int, List[Neighbour]]):
         )
 
 
-def read_query(sentence: str, location: str = "") -> Query:
-    """Reads `the [bank] of the river`. Raises `ValueError` unless one word is in brackets."""
+def read_query(sentence: str, location: str = "", tokenize: Optional[str] = None) -> Query:
+    """
+    Reads `the [bank] of the river`; with a language for `tokenizer_of`, raw text such as `He saw
+    the [bank].` Raises `ValueError` unless one word is in brackets.
+    """
+    if tokenize is not None:
+        return _read_raw_query(sentence, location, tokenize)
     words = sentence.split()
     marked = [position for position, word in enumerate(words) if _MARKED.fullmatch(word)]
     if len(marked) != 1:
-        raise ValueError(
-            f"{f'{location}: ' if location else ''}expected one word in brackets, as in `the "
-            f"[bank] of the river`, found {len(marked)} in {sentence!r}."
-        )
+        raise _not_one_word(sentence, location, len(marked))
     (position,) = marked
     words[position] = words[position][1:-1]
     return Query(tuple(words), position)
+
+
+def _read_raw_query(sentence: str, location: str, tokenize: str) -> Query:
+    before, *marked = _MARKED_IN_RAW.split(sentence)
+    if len(marked) != 2:
+        raise _not_one_word(sentence, location, len(marked) // 2)
+    words = tokenizer_of(tokenize)(before + "".join(marked))
+    # The words have all characters but white space.
+    start = len("".join(before.split()))
+    ends = accumulate(map(len, words))
+    for position, (word, end) in enumerate(zip(words, ends)):
+        if word == marked[0] and end - len(word) == start:
+            return Query(tuple(words), position)
+    found = " ".join(words)
+    raise unexpected(location, f"{marked[0]!r} to be one of the words of {tokenize}", found)
+
+
+def _not_one_word(sentence: str, location: str, number: int) -> ValueError:
+    expected = "one word in brackets, as in `the [bank] of the river`"
+    return unexpected(location, expected, f"{number} in {sentence!r}")
 
 
 def find_neighbours(

@@ -97,6 +97,14 @@ def decoding_errors_option() -> Any:
     )
 
 
+def tokenize_option(help: str) -> Any:
+    return option(
+        f"{help} by spaCy's rules for LANG, a code such as de, fr, zh; en by the rules of the Penn "
+        "Treebank (default: it is tokenised)",
+        metavar="LANG",
+    )
+
+
 @dataclass(kw_only=True)
 class RayArguments:
     """For a command of many tasks. Its option `num_workers` is in `AT_MOST_ONE`, too."""

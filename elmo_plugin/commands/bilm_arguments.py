@@ -3,15 +3,23 @@
 import os
 import stat
 from dataclasses import dataclass
-from typing import Optional, Sequence, Union
+from typing import List, Optional, Sequence, Union
 
 import torch
 
 from elmo_plugin.bilm import Bilm, load_bilm
 from elmo_plugin.bilm.files.find import softmax_of_bilm
 from elmo_plugin.bilm.files.softmax import SoftmaxWeights
-from elmo_plugin.commands.arguments import PositiveInt, decoding_errors_option, flag, option
+from elmo_plugin.bilm.pretraining.text import TextPath, decoded
+from elmo_plugin.commands.arguments import (
+    PositiveInt,
+    decoding_errors_option,
+    flag,
+    option,
+    tokenize_option,
+)
 from elmo_plugin.corpora.sentence_per_line import DigestedText
+from elmo_plugin.corpora.tokenizer import tokenizer_of
 from elmo_plugin.environment import chosen_bilm
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.files import is_pipe
@@ -62,11 +70,19 @@ class BilmArguments:
 class TextBilmArguments(BilmArguments):
     """The biLM of a command that reads whole texts, and how it reads them."""
 
+    tokenize: Optional[str] = tokenize_option("the text is raw: split its lines into words")
     vocab_path: Optional[str] = option(
         "file with one word per line, whose token layer is computed in advance"
     )
     batch_size: PositiveInt = option("sentences per batch", 64)
     decoding_errors: str = decoding_errors_option()
+
+    def decoded(self, data_path: TextPath) -> List[DecodedPath]:
+        """The parts of a path, see `Text`, as they are to be read."""
+        if self.tokenize is not None:
+            # Refuses a wrong language before anything is read.
+            tokenizer_of(self.tokenize)
+        return decoded(data_path, self.decoding_errors, self.tokenize)
 
     def load_bilm(self) -> Bilm:
         words = []

@@ -1,9 +1,9 @@
 """
 Write the layers of a biLM over a text into one file of HDF5, safetensors or Parquet.
 
-INPUT is tokenised text, one sentence per line, words separated by white space; plain or gzip, a
-URL, or - for standard input. If it is a folder, each file in it gets a file of its own in the
-folder OUTPUT, and what is finished is not done again.
+INPUT is tokenised text, one sentence per line, words separated by white space, or raw text with
+--tokenize; plain or gzip, a URL, or - for standard input. If it is a folder, each file in it gets
+a file of its own in the folder OUTPUT, and what is finished is not done again.
 
 The suffix of OUTPUT, file or folder, chooses the format: .safetensors, .parquet (needs the package
 pyarrow), or anything else for HDF5. In HDF5 and safetensors, line i (from 0) becomes the dataset or
@@ -25,6 +25,7 @@ example:
     %(prog)s sentences.txt vectors.hdf5 --all
     python -c 'import h5py; print(h5py.File("vectors.hdf5")["0"].shape)'
     %(prog)s texts vectors.parquet --top --half --ray
+    %(prog)s raw.txt vectors.hdf5 --all --tokenize de
 """
 
 import os
@@ -59,7 +60,6 @@ from elmo_plugin.util.atomic_write import resumable_file
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.files import is_pipe
 from elmo_plugin.util.progress import progress
-from elmo_plugin.util.text_files import DecodedPath
 
 STOPPED = "stopped. Run the same command again to continue."
 
@@ -128,7 +128,7 @@ def run(args: Options) -> str:
 
 def _embed(args: Options) -> str:
     options, output = args.for_dump(), args.output_file
-    text = DecodedPath(text_path(args.input_file), args.decoding_errors)
+    (text,) = args.decoded(text_path(args.input_file))
     # A pipe can be read only once.
     counts = None if is_pipe(text) else count_text(text, output, options)
     bilm = args.load_bilm()
@@ -142,7 +142,7 @@ def _embed(args: Options) -> str:
 
 
 def _embed_folder(args: Options) -> str:
-    texts = find_shards(DecodedPath(args.input_file, args.decoding_errors))
+    texts = find_shards(args.decoded(args.input_file))
     outputs = shard_outputs(texts, args.output_file)
     options = args.for_dump()
     bilm = args.load_bilm()

@@ -1,11 +1,11 @@
 """
 Write the index of a text: for each token and layer a vector of length 1, in half precision.
 
-TEXT is tokenised text, one sentence per line, words separated by white space; plain or gzip, a
-URL, a folder or a pattern in quotes. FOLDER is new, or an index. docs/analysis.md describes its
-files and says how large they are. RAM grows with --batch-size and the longest line only. If the
-command is interrupted, even by kill -9 or a full disk, run it again: it continues after the lines
-done.
+TEXT is tokenised text, one sentence per line, words separated by white space, or raw text with
+--tokenize; plain or gzip, a URL, a folder or a pattern in quotes. FOLDER is new, or an index.
+docs/analysis.md describes its files and says how large they are. RAM grows with --batch-size and
+the longest line only. If the command is interrupted, even by kill -9 or a full disk, run it again:
+it continues after the lines done.
 
 example:
     %(prog)s 'corpus/train-*.txt.gz' contexts
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import List, Optional
 
 from elmo_plugin.analysis.neighbours import build_index
-from elmo_plugin.bilm.pretraining.text import decoded, find_shards
+from elmo_plugin.bilm.pretraining.text import find_shards
 from elmo_plugin.commands.arguments import flag, option, positional
 from elmo_plugin.commands.bilm_arguments import TextBilmArguments, counted
 from elmo_plugin.util.progress import progress
@@ -41,7 +41,7 @@ class Options(TextBilmArguments):
 
 def run(args: Options) -> str:
     options = (args.layers, args.words, args.batch_size)
-    text = decoded(args.text, args.decoding_errors)
+    text = args.decoded(args.text)
     # Before the biLM is loaded, to name a missing text first.
     whole = counted(find_shards(text))
     bilm = args.load_bilm()

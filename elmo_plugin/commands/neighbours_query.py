@@ -1,7 +1,8 @@
 """
 Print the contexts of an index that are nearest to a word in its sentence, by cosine, per layer.
 
-A SENTENCE must be tokenised like the indexed text, with one word in brackets. All contexts of the
+A SENTENCE must be tokenised like the indexed text, or raw with the same --tokenize, and has one
+word in brackets. All contexts of the
 index are candidates (with --same-word, those of the same word), except those of the same sentence.
 
 example:
@@ -23,7 +24,7 @@ from elmo_plugin.analysis.neighbours import (
     find_neighbours,
     read_query,
 )
-from elmo_plugin.commands.arguments import PositiveInt, flag, option, positional
+from elmo_plugin.commands.arguments import PositiveInt, flag, option, positional, tokenize_option
 from elmo_plugin.commands.bilm_arguments import BilmArguments
 from elmo_plugin.commands.tables import markdown_table
 from elmo_plugin.util.errors import ConfigurationError
@@ -43,6 +44,7 @@ class Options(BilmArguments):
         "SENTENCE", "with one word in brackets", required=False
     )
     file: Optional[str] = option("sentences, one per line")
+    tokenize: Optional[str] = tokenize_option("sentences are raw: split them into words")
     top_k: PositiveInt = option("contexts per layer", 5, metavar="K")
     same_word: bool = flag("only contexts of the same word, case-sensitive")
     format: str = option(
@@ -77,11 +79,11 @@ def run(args: Options) -> str:
 
 def _queries(args: Options) -> Iterator[Query]:
     for sentence in args.sentences or ():
-        yield read_query(sentence)
+        yield read_query(sentence, tokenize=args.tokenize)
     if args.file is not None:
         for number, line in numbered_lines(args.file, newline="\n"):
             if line.strip():
-                yield read_query(line, f"{args.file}:{number}")
+                yield read_query(line, f"{args.file}:{number}", args.tokenize)
 
 
 def _as_text(query: Query, neighbours: Neighbours) -> str:

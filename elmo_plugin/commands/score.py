@@ -3,16 +3,18 @@ Compute the surprisal of every word of a text, which is its negative log-likelih
 given the words before it (forward), after it (backward), and the mean of the two (both). It needs
 the softmax of the biLM, softmax.hdf5 beside its weights.
 
-INPUT is tokenised text, one sentence per line, words separated by white space; plain or gzip, a
-URL, or - for standard input. Each sentence is scored by itself; empty lines are left out. A row per
-word has its line and position, both from 1, whether the vocabulary has it, and its surprisals.
-With --sentences, a row per sentence has its line, number of words, surprisal and perplexity.
+INPUT is tokenised text, one sentence per line, words separated by white space, or raw text with
+--tokenize; plain or gzip, a URL, or - for standard input. Each sentence is scored by itself; empty
+lines are left out. A row per word has its line and position, both from 1, whether the vocabulary
+has it, and its surprisals. With --sentences, a row per sentence has its line, number of words,
+surprisal and perplexity.
 --top-k adds the most probable words at each position. docs/analysis.md explains the numbers.
 
 With --pairs, INPUT is one or many files or folders of minimal pairs in the format of BLiMP, JSON
 lines with `sentence_good` and `sentence_bad` (and `UID`, `linguistics_term`, `field`), raw or
-tokenised text: the command prints how often the good sentence is the more likely one. With
---output, the surprisals of each pair are written, too, as JSON lines.
+tokenised text of English, or of the language that --tokenize names: the command prints how often
+the good sentence is the more likely one. With --output, the surprisals of each pair are written,
+too, as JSON lines.
 
 If a run with --output is interrupted, the same command continues it. RAM grows with --batch-size,
 the longest line and the vocabulary; with --pairs, with the pairs.
@@ -38,7 +40,7 @@ from elmo_plugin.analysis.score_text import ScoredText, ScoreRows, score_text
 from elmo_plugin.analysis.surprisal import DIRECTIONS, UNITS, Scorer
 from elmo_plugin.bilm import fingerprint
 from elmo_plugin.bilm.files.softmax import SOFTMAX_FILE
-from elmo_plugin.bilm.pretraining.text import decoded, find_shards
+from elmo_plugin.bilm.pretraining.text import find_shards
 from elmo_plugin.commands.arguments import AT_MOST_ONE, PositiveInt, flag, option, positional
 from elmo_plugin.commands.bilm_arguments import TextBilmArguments, counted, text_path
 from elmo_plugin.commands.command import check_not_input, say
@@ -50,7 +52,7 @@ from elmo_plugin.elmo.token_batches import BATCHES_AHEAD
 from elmo_plugin.util.atomic_write import UNFINISHED, check_output, resumable_file
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.progress import progress
-from elmo_plugin.util.text_files import DecodedPath, find_file
+from elmo_plugin.util.text_files import find_file
 
 # Keeps the next lines of the output, and the progress after them.
 Commit = Callable[[str, Dict[str, Any]], object]
@@ -94,12 +96,12 @@ def _score_text(args: Options) -> str:
             f"Expected one text, found {len(args.input)}: {', '.join(args.input)}. Score them one "
             "by one, or give --pairs if they are minimal pairs."
         )
-    path = DecodedPath(text_path(args.input[0]), args.decoding_errors)
+    (path,) = args.decoded(text_path(args.input[0]))
     if args.output is not None:
         check_not_input(args.output, [find_file(path)])
     whole = counted([path])
     scorer, settings = _scorer(args)
-    for name in ("format", "unit", "sentences", "top_k"):
+    for name in ("format", "unit", "sentences", "top_k", "tokenize"):
         settings[name] = getattr(args, name)
     settings["batch_size"] = size = args.batch_size
     text = DigestedText([path])
@@ -127,12 +129,12 @@ def _score_text(args: Options) -> str:
 
 def _score_pairs(args: Options) -> str:
     # Before the biLM is loaded, to name a malformed pair first.
-    shards = find_shards(decoded(args.input, args.decoding_errors))
+    shards = find_shards(args.decoded(args.input))
     if args.output is not None:
         check_not_input(args.output, shards)
     pairs = [pair for shard in shards for pair in read_minimal_pairs(shard)]
     scorer, settings = _scorer(args)
-    settings |= {"unit": args.unit, "batch": args.batch_size}
+    settings |= {"unit": args.unit, "batch": args.batch_size, "tokenize": args.tokenize}
     settings["pairs_sha256"] = hashlib.sha256(repr(pairs).encode()).hexdigest()
     with progress("pairs", len(pairs)) as advance, _opened(args, settings) as (before, commit):
         accuracy, first = PairAccuracy(before.get("counts")), before.get("num_pairs", 0)

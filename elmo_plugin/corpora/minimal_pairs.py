@@ -7,9 +7,9 @@ from typing import Iterator, Tuple
 
 from elmo_plugin.corpora.json_lines import field as checked_field
 from elmo_plugin.corpora.json_lines import read_objects
-from elmo_plugin.corpora.tokenizer import treebank_words
+from elmo_plugin.corpora.tokenizer import tokenizer_of
 from elmo_plugin.util.errors import expect
-from elmo_plugin.util.text_files import FilePath
+from elmo_plugin.util.text_files import FilePath, language_of
 
 _EXAMPLE = '{"sentence_good": "The owls sleep.", "sentence_bad": "The owls sleeps."}'
 _NAMES = ("UID", "linguistics_term", "field", "pairID")
@@ -34,16 +34,16 @@ class MinimalPair:
 
 def read_minimal_pairs(path: FilePath) -> Iterator[MinimalPair]:
     """
-    Streams the pairs of a file, split into words by `treebank_words`. Each line has the strings
-    `sentence_good` and `sentence_bad`, which differ, and perhaps `UID`, `linguistics_term`, `field`
-    and `pairID`. Any other line raises `ValueError` with file and line.
+    Streams the pairs of a file, split into words by the tokenizer of the path's language, by
+    default `en`. Each line has the strings `sentence_good` and `sentence_bad`, which differ, and
+    perhaps `UID`, `linguistics_term`, `field` and `pairID`. Any other line raises `ValueError` with
+    file and line.
     """
+    words = tokenizer_of(language_of(path) or "en")
     name = os.path.basename(os.fspath(path)).split(".")[0]
     for location, found in read_objects(path):
         text = partial(checked_field, kind=str, location=location, example=_EXAMPLE)
-        good, bad = (
-            tuple(treebank_words(text(found, key))) for key in ("sentence_good", "sentence_bad")
-        )
+        good, bad = (tuple(words(text(found, key))) for key in ("sentence_good", "sentence_bad"))
         expect(good and bad and good != bad, location, "two sentences that differ", found)
         uid, *names = (text({key: "", **found}, key) for key in _NAMES)
         yield MinimalPair(good, bad, uid or name, *names)

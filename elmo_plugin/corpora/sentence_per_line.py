@@ -1,4 +1,4 @@
-"""Tokenised text with one sentence per line: the input of biLM training and of ELMo."""
+"""Text with one sentence per line: the input of biLM training and of ELMo."""
 
 import hashlib
 import os
@@ -6,8 +6,10 @@ from collections import Counter
 from itertools import islice
 from typing import Callable, Iterable, Iterator, NamedTuple, Sequence, Tuple, Union
 
+from elmo_plugin.corpora.raw_text import RawTextCheck
+from elmo_plugin.corpora.tokenizer import Tokenizer, tokenizer_of
 from elmo_plugin.util.errors import ConfigurationError
-from elmo_plugin.util.text_files import FilePath, numbered_lines
+from elmo_plugin.util.text_files import FilePath, language_of, numbered_lines
 
 
 class WordCounts(NamedTuple):
@@ -19,12 +21,15 @@ class WordCounts(NamedTuple):
 
 def read_sentences(path: FilePath) -> Iterator[Tuple[int, Tuple[str, ...]]]:
     """
-    Streams number and words of each line, split at any white space. Only a line feed ends a line;
-    an empty line is a sentence without words. RAM and exceptions are as for `numbered_lines`.
+    Streams number and words of each line, split at any white space; raw text, which a `DecodedPath`
+    names, by `tokenizer_of` its language. Only a line feed ends a line; an empty line is a sentence
+    without words. RAM and exceptions are as for `numbered_lines` and `tokenizer_of`.
     """
+    language = language_of(path)
+    split: Tokenizer = str.split if language is None else tokenizer_of(language)
     # Universal newlines would end a sentence at a lone carriage return.
     for line_number, line in numbered_lines(path, newline="\n"):
-        yield line_number, tuple(line.split())
+        yield line_number, tuple(split(line))
 
 
 class DigestedText:
@@ -45,9 +50,15 @@ class DigestedText:
         return self._digest.hexdigest()
 
     def sentences(self) -> Iterator[Tuple[int, Tuple[str, ...]]]:
-        """Yields line numbers and words. Lines are numbered through all files."""
+        """
+        Yields line numbers and words. Lines are numbered through all files. Warns if tokenised text
+        is expected and the text looks raw, see `RawTextCheck`.
+        """
         for path in self._paths:
-            for _, words in read_sentences(path):
+            sentences = read_sentences(path)
+            if language_of(path) is None:
+                sentences = RawTextCheck().watched(sentences)
+            for _, words in sentences:
                 self._digest.update(f"{' '.join(words)}\n".encode())
                 self.num_lines, self.num_tokens = self.num_lines + 1, self.num_tokens + len(words)
                 yield self.num_lines, words

@@ -1,12 +1,16 @@
 """Splits raw text into words by rules: needs spaCy, partly NLTK, and no trained model."""
 
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Sequence
+import pkgutil
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Optional, Sequence
 
 from elmo_plugin.util.errors import ConfigurationError, expect, optional_package
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc, Span, Token
+
+#: Splits a sentence into words.
+Tokenizer = Callable[[str], Sequence[str]]
 
 _TREEBANK_ESCAPES = {
     "-LRB-": "(",
@@ -36,7 +40,20 @@ def _imported(name: str) -> Any:
 
 @lru_cache(maxsize=None)
 def _spacy(language: str) -> Any:
-    return _imported("spacy").blank(language).tokenizer
+    spacy = _imported("spacy")
+    packages = pkgutil.iter_modules(_imported("spacy.lang").__path__)
+    languages = [package.name for package in packages if package.ispkg]
+    if language not in languages:
+        raise ConfigurationError(
+            f"Expected a language that spaCy can split into words, found {language!r}. Give one of "
+            f"{' '.join(languages)}; xx has rules for many languages."
+        )
+    try:
+        return spacy.blank(language).tokenizer
+    except ImportError as error:
+        raise ConfigurationError(
+            f"spaCy needs more packages to split the language {language!r} into words: {error}"
+        ) from error
 
 
 @lru_cache(maxsize=None)
@@ -55,6 +72,26 @@ def tokenize_with_spacy(text: str, language: str = "en") -> List["Token"]:
     as in OntoNotes. `language` is a code that spaCy knows.
     """
     return [token for token in _spacy(language)(text) if not token.is_space]
+
+
+def tokenizer_of(language: str) -> Tokenizer:
+    """
+    What splits a sentence into words: `treebank_words` for `en`, spaCy's rules for another code.
+    No word has white space in it. The tokenizer keeps the distinct words that it has seen in RAM.
+
+    Raises `ConfigurationError` if spaCy is not installed, does not have the language, or needs
+    packages for it that are missing.
+    """
+    if language == "en":
+        return treebank_words
+    # Loaded here, so that a wrong language is refused before a text is read.
+    _spacy(language)
+    return partial(_spacy_words, language=language)
+
+
+def _spacy_words(text: str, language: str) -> List[str]:
+    # Some languages have tokens such as a number with spaces.
+    return [word for token in _spacy(language)(text) for word in token.text.split()]
 
 
 def sentences_by_rules(document: "Doc") -> Iterator["Span"]:

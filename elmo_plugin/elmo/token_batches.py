@@ -95,6 +95,6 @@ def _checked(sentences: Iterable[Sequence[str]]) -> Iterator[Sequence[str]]:
         if not (is_list and all(isinstance(word, str) for word in words)):
             raise TypeError(
                 f"Expected a list of strings as sentences[{number}], found {str(words)[:40]!r}. "
-                "Split the text into sentences and words first."
+                "Split the text into words first, or give strings and a `tokenizer`."
             )
         yield words

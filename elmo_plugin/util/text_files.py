@@ -33,6 +33,8 @@ class DecodedPath(os.PathLike):
 
     path: str
     decoding_errors: str
+    #: The language of raw text, which readers split into words by `tokenizer_of`.
+    tokenize: Optional[str] = None
 
     def __post_init__(self) -> None:
         check_one_of(DECODING_ERRORS, decoding_errors=self.decoding_errors)
@@ -41,6 +43,11 @@ class DecodedPath(os.PathLike):
         return self.path
 
     __str__ = __fspath__
+
+
+def language_of(path: Source) -> Optional[str]:
+    """The language of the raw text at a `DecodedPath`; `None` if the text is tokenised."""
+    return path.tokenize if isinstance(path, DecodedPath) else None
 
 
 def find_file(path: FilePath) -> str:

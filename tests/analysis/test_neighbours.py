@@ -135,6 +135,34 @@ def test_a_sentence_needs_exactly_one_marked_word(sentence, found):
         read_query(sentence, "queries.txt:3")
 
 
+@pytest.mark.parametrize(
+    "sentence, words, position",
+    [
+        ("Er sah das [Ufer].", "Er sah das Ufer .", 3),
+        ("[Er], z.B., sah „[“ nie", "Er , z.B. , sah „ [ “ nie", 0),
+        ("Das Ufer, das [Ufer], z.B.", "Das Ufer , das Ufer , z.B.", 4),
+        ("[Er]  ging", "Er ging", 0),
+        ("„[Ja]“!", "„ Ja “ !", 1),
+    ],
+)
+def test_a_marked_word_of_raw_text_is_read_with_its_position(sentence, words, position):
+    assert read_query(sentence, tokenize="de") == Query(tuple(words.split()), position)
+
+
+@pytest.mark.parametrize(
+    "sentence, message",
+    [
+        ("das Ufer", "one word in brackets.*found 0"),
+        ("[das] [Ufer]", "one word in brackets.*found 2"),
+        ("das [U]fer", "x:1: expected 'U' to be one of the words of de, found das Ufer"),
+        ("am [10km]", "'10km' to be one of the words of de, found am 10 km"),
+    ],
+)
+def test_a_marked_part_of_raw_text_is_one_word(sentence, message):
+    with pytest.raises(ValueError, match=message):
+        read_query(sentence, "x:1", "de")
+
+
 def unit(vectors):
     return vectors / numpy.linalg.norm(vectors, axis=-1, keepdims=True)
 

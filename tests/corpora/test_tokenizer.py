@@ -2,11 +2,13 @@ import random
 import sys
 
 import pytest
+import spacy
 
 from elmo_plugin.corpora import tokenizer
 from elmo_plugin.corpora.tokenizer import (
     plain_word,
     tokenize_with_spacy,
+    tokenizer_of,
     treebank_words,
     words_of_line,
 )
@@ -69,6 +71,45 @@ def test_no_character_of_a_text_is_lost(seed):
 
 def test_text_without_words_has_no_tokens():
     assert treebank_words("") == treebank_words(" \n\t") == []
+
+
+@pytest.mark.parametrize(
+    "language, text, words",
+    [
+        ("en", "It didn't play chess.", "It did n't play chess ."),
+        ("en", "A gray-haired man.", "A gray-haired man ."),
+        ("de", "Er spielte z.B. „Dame“.", "Er spielte z.B. „ Dame “ ."),
+        ("fr", "L'hiver, qu'il aime.", "L' hiver , qu' il aime ."),
+        ("zh", "他们下棋。", "他 们 下 棋 。"),
+        ("hi", "वे शतरंज खेलते थे।", "वे शतरंज खेलते थे ।"),
+        ("ru", "Он сказал: «да».", "Он сказал : « да » ."),
+        ("xx", "a\u00a0b \u2003 c", "a b c"),
+        ("de", " \t ", ""),
+    ],
+)
+def test_the_words_of_a_language_are_those_of_its_rules(language, text, words):
+    assert tokenizer_of(language)(text) == words.split()
+
+
+@pytest.mark.parametrize("language", ["ar", "de", "el", "fr", "he", "hi", "hu", "tr", "uk", "zh"])
+def test_words_of_spacy_are_its_tokens_without_white_space(language):
+    text = "Das  3 000\u202f€, z.B. „x“\u00a0? (a/b) 他们。 वे थे। لعبوا، l'été 10km"
+    ours = tokenizer_of(language)(text)
+    tokens = [token.text for token in spacy.blank(language)(text)]
+    assert ours == " ".join(tokens).split()
+    assert "".join(ours) == "".join(text.split())
+
+
+@pytest.mark.parametrize("language", ["qq", "DE", "german", "", "../de"])
+def test_a_language_that_spacy_lacks_is_refused_with_those_it_has(language):
+    with pytest.raises(ConfigurationError, match=f"found '{language}'.* da de .* xx has rules"):
+        tokenizer_of(language)
+
+
+def test_a_language_that_needs_another_package_says_so(monkeypatch):
+    monkeypatch.setitem(sys.modules, "sudachipy", None)
+    with pytest.raises(ConfigurationError, match="more packages .*'ja' .*sudachipy"):
+        tokenizer_of("ja")
 
 
 @pytest.mark.parametrize("package", ["spacy", "nltk.tokenize"])

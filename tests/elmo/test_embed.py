@@ -3,6 +3,7 @@ import torch
 
 from elmo_plugin import embed_sentences
 from elmo_plugin.elmo import token_batches
+from elmo_plugin.util.errors import ConfigurationError
 from tests.bilm.oracle import assert_layers_equal
 
 
@@ -78,3 +79,23 @@ def test_vectors_stand_alone(shared_bilm, sentences):
     assert not first.requires_grad and first.is_contiguous()
     assert first.untyped_storage().nbytes() == first.numel() * 4
     assert first.device == torch.device("cpu") and second.dtype == torch.float32
+
+
+@pytest.mark.parametrize("tokenizer", ["de", lambda text: text.replace(",", " ,").split()])
+def test_strings_are_split_by_a_tokenizer(shared_bilm, tokenizer):
+    words = [["Sie", "spielten", ",", "z.B.", "Schach"], [], ["Ja"]]
+    raw = ["Sie spielten, z.B. Schach", "", " Ja "]
+    found = list(embed_sentences(shared_bilm, raw, tokenizer=tokenizer))
+    for layers, expected in zip(found, embed_sentences(shared_bilm, words), strict=True):
+        assert torch.equal(layers, expected)
+
+
+def test_strings_and_a_tokenizer_belong_together(shared_bilm):
+    with pytest.raises(TypeError, match="sentences\\[0\\], found 'They play.'.* `tokenizer`"):
+        list(embed_sentences(shared_bilm, ["They play."]))
+    with pytest.raises(TypeError, match="a string as sentences\\[1\\].* Leave out `tokenizer`"):
+        list(embed_sentences(shared_bilm, ["They play.", ["They"]], tokenizer="en"))
+    with pytest.raises(TypeError, match="list of sentences, found the string 'They play.'"):
+        list(embed_sentences(shared_bilm, "They play.", tokenizer="en"))
+    with pytest.raises(ConfigurationError, match="found 'qq'"):
+        embed_sentences(shared_bilm, [], tokenizer="qq")

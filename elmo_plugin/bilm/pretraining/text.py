@@ -77,9 +77,11 @@ def _shuffled(lines: Iterable[str], order: Random, size: int) -> Iterator[str]:
     yield from buffer
 
 
-def decoded(data_path: TextPath, decoding_errors: str) -> List[DecodedPath]:
-    """The parts of a path, see `Text`, whose files are decoded in this way."""
-    return [DecodedPath(os.fspath(path), decoding_errors) for path in _parts(data_path)]
+def decoded(
+    data_path: TextPath, decoding_errors: str, tokenize: Optional[str] = None
+) -> List[DecodedPath]:
+    """The parts of a path, see `Text`, whose files are read as `DecodedPath` says."""
+    return [DecodedPath(os.fspath(path), decoding_errors, tokenize) for path in _parts(data_path)]
 
 
 def find_shards(data_path: TextPath) -> List[_Path]:

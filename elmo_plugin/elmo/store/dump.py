@@ -25,7 +25,7 @@ from elmo_plugin.elmo.token_batches import Sentence, sentence_groups
 from elmo_plugin.util.atomic_write import UNFINISHED
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.files import expanded
-from elmo_plugin.util.text_files import find_file
+from elmo_plugin.util.text_files import find_file, language_of
 
 FORMAT_VERSION = 1
 _Path = Union[str, os.PathLike]
@@ -49,7 +49,7 @@ class DumpFile(ResumableFile):
         self._vectors = RowFile("vectors", numpy.dtype(settings["dtype"]).str, 1, "num_numbers")
         files = [self._vectors, RowFile("sentences", "u1", 1, "num_bytes")]
         progress = {"num_lines": 0, "text_sha256": ""}
-        self._attributes = [*settings, *progress]
+        self._attributes = [*(name for name in settings if settings[name] is not None), *progress]
         super().__init__(path, files, settings, progress, force)
 
     def add(self, sentences: List[EmbeddedSentence], progress: Dict[str, Any]) -> None:
@@ -98,8 +98,8 @@ def dump_embeddings(
     """
     Writes the vectors of a text file (see `read_sentences`) in the format of the output's suffix.
     `docs/commands.md` describes the formats. Attributes of the file are the options,
-    `bilm_options`, `bilm_fingerprint`, `input`, `num_lines`, `text_sha256` (of the sentences),
-    `complete` and versions.
+    `bilm_options`, `bilm_fingerprint`, `input`, `tokenize` (the language, if the text is raw),
+    `num_lines`, `text_sha256` (of the words), `complete` and versions.
 
     After a kill, the same call continues after the last commit and ends with the same file; see
     `sentence_groups`. Memory grows with `batch_size`, the longest line, `num_workers` and, unless
@@ -121,7 +121,7 @@ def dump_embeddings(
     format_of(output_path).check(options)
     text = DigestedText([input_path])
     sentences = _within_limits(text, output_path, options)
-    with closing(DumpFile(output_path, _settings(bilm, options), force)) as file:
+    with closing(DumpFile(output_path, _settings(bilm, input_path, options), force)) as file:
         num_resumed = file.state["num_lines"]
         text.skip(sentences, num_resumed, file.state["text_sha256"], file.folder)
         on_progress(num_resumed)
@@ -153,7 +153,8 @@ def finished_dump(
         return None
     text = DigestedText([input_path])
     text.read_all()
-    difference = settings_difference(as_strings(found), as_strings(_settings(bilm, options)))
+    settings = as_strings(_settings(bilm, input_path, options))
+    difference = settings_difference(as_strings({"tokenize": None, **found}), settings)
     if difference or text.sha256 != found["text_sha256"]:
         kind = "with other settings" if difference else "of another text"
         raise ConfigurationError(
@@ -203,7 +204,7 @@ def _within_limits(text: DigestedText, output: Path, options: DumpOptions) -> It
         yield line_number, words
 
 
-def _settings(bilm: Bilm, options: DumpOptions) -> Dict[str, Any]:
+def _settings(bilm: Bilm, input_path: _Path, options: DumpOptions) -> Dict[str, Any]:
     # The words of token embeddings are too long for an attribute.
     source = {name: value for name, value in bilm.options.source.items() if name != "vocabulary"}
     if bilm.warm_up:
@@ -212,6 +213,8 @@ def _settings(bilm: Bilm, options: DumpOptions) -> Dict[str, Any]:
     return {
         "format_version": FORMAT_VERSION,
         **asdict(options),
+        # Absent, as in files of earlier versions, if the text was tokenised.
+        "tokenize": language_of(input_path),
         "compression": options.compression or "none",
         "computed_in": weights_type(bilm),
         "computed_on": next(bilm.parameters()).device.type,
