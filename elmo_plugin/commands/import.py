@@ -15,7 +15,6 @@ example:
     elmo score heldout.txt --options-file my-bilm/options.json --weight-file my-bilm/weights.hdf5
 """
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Optional
@@ -37,8 +36,6 @@ class Options(BilmOutput):
 def run(args: Options) -> str:
     args.check()
     checkpoint = find_checkpoint(args.checkpoints, args.step)
-    # TensorFlow describes the processor when it is imported.
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     bilm, softmax = read_checkpoint(checkpoint, args.vocabulary)
     unread = "" if softmax else " It has no softmax; --vocabulary adds it."
     return f"{checkpoint.stem}: {args.save(bilm, softmax)}{unread}"

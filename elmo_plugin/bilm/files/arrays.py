@@ -68,9 +68,11 @@ def read_arrays(
         raise
     # The exceptions of safetensors and h5py have no common base class.
     except Exception as error:
+        is_checkpoint = path.endswith(CHECKPOINT_SUFFIX)
+        wrong = "lacks its .data files" if is_checkpoint else "neither HDF5 nor safetensors"
         raise ConfigurationError(
-            f"{file} cannot be read; it is damaged, cut short, or neither HDF5 nor safetensors "
-            f"({error}). Fetch or copy it again."
+            f"{file} cannot be read; it is damaged, cut short, or {wrong} ({error}). Fetch or copy "
+            "it again."
         ) from error
 
 
