@@ -290,7 +290,7 @@ def cut(path):
 
 def flip(path):
     content = bytearray(path.read_bytes())
-    content[len(content) // 3] ^= 1
+    content[20] ^= 1
     path.write_bytes(content)
 
 
