@@ -34,6 +34,7 @@ from tests.guide import PROJECT
 LINES = {
     "embed": "text out --all",
     "export": "archive out",
+    "import": "checkpoints out",
     "layer-weights": "archive",
     "pack": "archive out",
     "probe pos": "",
