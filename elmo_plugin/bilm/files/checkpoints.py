@@ -71,6 +71,8 @@ def _training_options(options_file: Path, vocabulary_file: Optional[Path]) -> Bi
     source = read_source(options_file)
     if isinstance(source, dict):
         source["bidirectional"] = source.get("bidirectional") or False
+        # The files that are written have two matrices, which training can change apart.
+        source.pop("share_embedding_softmax", None)
         lstm, cnn = source.get("lstm"), source.get("char_cnn")
         if isinstance(lstm, dict):
             lstm["use_skip_connections"] = lstm.get("use_skip_connections") or False

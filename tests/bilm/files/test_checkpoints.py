@@ -13,6 +13,7 @@ from allennlp.common.checks import ConfigurationError
 from elmo_plugin.bilm import save_weights
 from elmo_plugin.bilm.files.arrays import read_arrays
 from elmo_plugin.bilm.files.checkpoints import find_checkpoint, read_checkpoint
+from elmo_plugin.bilm.pretraining.language_model import options_for
 from tests.bilm.files.checkpoint_files import (
     RECORDED,
     Reader,
@@ -141,6 +142,7 @@ def test_weights_are_found_by_the_names_of_each_version(
 
 def without_characters(options):
     del options["char_cnn"]
+    options["share_embedding_softmax"] = True
 
 
 @pytest.mark.parametrize("is_shared", [False, True])
@@ -159,6 +161,8 @@ def test_embeddings_of_words_are_read_and_may_be_the_softmax(
     assert numpy.array_equal(bilm.character_encoder.embedding.weight[1:].detach(), table)
     assert numpy.array_equal(softmax.weight, table) == is_shared
     assert bilm.options.words == tuple(WORDS)
+    # Training refuses options that share the matrix.
+    assert options_for(bilm.options, WORDS) == bilm.options
     with pytest.raises(ConfigurationError, match="has embeddings of words: .* --vocabulary"):
         read_checkpoint(checkpoint)
 
