@@ -55,7 +55,7 @@ def _last(folder: Path) -> Optional[str]:
     """The name of the last checkpoint, if the folder says it."""
     try:
         text = (folder / _LAST).read_text(encoding="utf-8", errors="replace")
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     found = re.search(r'^model_checkpoint_path: "(.*)"', text, re.MULTILINE)
     return found and os.path.basename(found[1])

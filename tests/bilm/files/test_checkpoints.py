@@ -223,8 +223,8 @@ def test_a_checkpoint_that_is_not_there_is_named(tmp_path, last, step, message):
         find_checkpoint(folder, step)
 
 
-def test_a_folder_without_checkpoints_is_refused(tmp_path):
-    for folder in (tmp_path, tmp_path / "missing"):
+def test_what_is_no_folder_with_checkpoints_is_refused(tmp_path):
+    for folder in (tmp_path, tmp_path / "missing", RECORDED / "model.ckpt-7.index"):
         with pytest.raises(ConfigurationError, match="model.ckpt-N.index, .* found none. Name the"):
             find_checkpoint(folder)
 
