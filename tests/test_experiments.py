@@ -1,6 +1,5 @@
 """Every experiment renders, names only what is registered, and can be built."""
 
-import re
 from pathlib import Path
 
 import pytest
@@ -121,14 +120,6 @@ def test_every_experiment_says_what_it_is_and_is_short():
         assert "std.extVar" not in text, path
     for path in files("experiments/lib/*.libsonnet"):
         assert ("std.extVar" in path.read_text(encoding="utf-8")) == (path.stem == "paths"), path
-
-
-def test_no_command_of_the_tables_overrides_settings():
-    overrides = re.compile(r"allennlp train.*\s(-o|--overrides)\b")
-    pages = [PROJECT / "experiments/README.md", PROJECT / "pretrained/small/README.md"]
-    for page in pages + files("docs/results/*.md"):
-        for line in page.read_text(encoding="utf-8").splitlines():
-            assert not overrides.search(line), line
 
 
 @pytest.mark.parametrize("setting", ["", "trainable: true", "stateful: true"])
