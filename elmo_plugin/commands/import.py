@@ -22,6 +22,7 @@ from typing import Optional
 from elmo_plugin.bilm.files.checkpoints import find_checkpoint, read_checkpoint
 from elmo_plugin.commands.arguments import option, positional
 from elmo_plugin.commands.bilm_arguments import BilmOutput
+from elmo_plugin.commands.command import check_not_input
 
 STOPPED = "stopped, nothing was written."
 
@@ -34,6 +35,8 @@ class Options(BilmOutput):
 
 
 def run(args: Options) -> str:
+    # Its options.json would be replaced.
+    check_not_input(args.out_dir, [args.checkpoints])
     args.check()
     checkpoint = find_checkpoint(args.checkpoints, args.step)
     bilm, softmax = read_checkpoint(checkpoint, args.vocabulary)

@@ -59,6 +59,9 @@ def test_a_refusal_is_one_sentence_and_writes_nothing(training, tmp_path):
         training, tmp_path / "out", "--vocabulary", tmp_path / "words.txt"
     )
     assert not (tmp_path / "out").exists()
+    before = (training / "options.json").read_text()
+    assert "save is part of the input; name another" in failure(training, training, "--force")
+    assert (training / "options.json").read_text() == before
 
 
 def test_perplexities_are_those_of_a_slow_loop(training, tmp_path, capsys):
