@@ -77,12 +77,12 @@ MISTAKES = [
     # Options.
     ("embed text.txt new --all --cuda-device 99", "CUDA devices"),
     ("embed text.txt new --all --num-workers 2 --cuda-device 0", "--num-workers are for CPUs"),
-    ("embed text.txt new.hdf5 --all --compression zstd", "zstd: .hdf5 is compressed by gzip or"),
+    ("embed text.txt new.hdf5 --all --compression zstd", "zstd: .hdf5 has gzip or"),
     (
         "embed text.txt new.safetensors --all --compression gzip",
-        ".safetensors is compressed by nothing",
+        ".safetensors has no compression",
     ),
-    ("embed texts new.parquet --all --compression gzip", ".parquet is compressed by zstd"),
+    ("embed texts new.parquet --all --compression gzip", ".parquet has zstd"),
     ("embed texts NEW.PARQUET --all --use-sentence-keys", "in Parquet the words are a column"),
     ("vocabulary text.txt new --min-count 9", "with counts of at least `min_count` (9)"),
     ("study study -s a,b", "expected a path without commas"),
