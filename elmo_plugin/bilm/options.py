@@ -59,6 +59,22 @@ def _different(what: str, *needed: str) -> Kind:
     )
 
 
+def read_source(options_file: Union[str, PathLike]) -> Any:
+    """The JSON of an options file. Raises `ConfigurationError` if it is missing or damaged."""
+    try:
+        with open(local_path(options_file), encoding="utf-8") as opened:
+            return json.load(opened)
+    except FileNotFoundError:
+        raise ConfigurationError(
+            f"biLM options file {options_file} does not exist. Set `options_file` (or "
+            "ELMO_OPTIONS) to the options.json of the biLM."
+        ) from None
+    except (IsADirectoryError, ValueError, RecursionError) as error:
+        raise ConfigurationError(
+            f"biLM options file {options_file} is not JSON: {error}"
+        ) from error
+
+
 @dataclass(frozen=True, kw_only=True)
 class CharacterCnnOptions:
     """The character encoder of a biLM: the `char_cnn` part of an options file."""
@@ -205,18 +221,7 @@ class BilmOptions:
         Reads an options file, and for token embeddings the `vocabulary.txt` beside it. Raises
         `ConfigurationError` if one is missing or damaged, or a setting is missing or impossible.
         """
-        try:
-            with open(local_path(options_file), encoding="utf-8") as opened:
-                source = json.load(opened)
-        except FileNotFoundError:
-            raise ConfigurationError(
-                f"biLM options file {options_file} does not exist. Set `options_file` (or "
-                "ELMO_OPTIONS) to the options.json of the biLM."
-            ) from None
-        except (IsADirectoryError, ValueError, RecursionError) as error:
-            raise ConfigurationError(
-                f"biLM options file {options_file} is not JSON: {error}"
-            ) from error
+        source = read_source(options_file)
         options = cls.from_dict(source, str(options_file))
         if options.char_cnn is None and options.words is None:
             file = os.path.join(os.path.dirname(options_file), VOCABULARY_FILE)

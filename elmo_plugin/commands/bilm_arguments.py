@@ -1,14 +1,20 @@
-"""The arguments that name a biLM and say how it is computed, for all commands that run one."""
+"""
+The arguments that name a biLM and say how it is computed, for all commands that run one, and those
+of the commands that write one.
+"""
 
 import os
 import stat
 from dataclasses import dataclass
+from pathlib import Path
 from typing import List, Optional, Sequence, Union
 
 import torch
 
 from elmo_plugin.bilm import Bilm, load_bilm
+from elmo_plugin.bilm.files.arrays import WRITABLE_DTYPES
 from elmo_plugin.bilm.files.find import softmax_of_bilm
+from elmo_plugin.bilm.files.folders import allennlp_obstacle, check_export_folder, save_bilm
 from elmo_plugin.bilm.files.softmax import SoftmaxWeights
 from elmo_plugin.bilm.pretraining.text import TextPath, decoded
 from elmo_plugin.commands.arguments import (
@@ -16,6 +22,7 @@ from elmo_plugin.commands.arguments import (
     decoding_errors_option,
     flag,
     option,
+    positional,
     tokenize_option,
 )
 from elmo_plugin.corpora.sentence_per_line import DigestedText
@@ -93,6 +100,33 @@ class TextBilmArguments(BilmArguments):
         bilm = super().load_bilm()
         bilm.precompute(words)
         return bilm
+
+
+@dataclass(kw_only=True)
+class BilmOutput:
+    """The files of a biLM to write, with the softmax of a language model."""
+
+    out_dir: Path = positional("OUT_DIR", "folder to write")
+    dtype: str = option(
+        "float16 is half the size and exact to three digits",
+        "float32",
+        choices=WRITABLE_DTYPES,
+    )
+    force: bool = flag("replace such files in OUT_DIR")
+
+    def check(self) -> None:
+        """Before anything is read; raises the errors of `save_bilm` for the folder."""
+        check_export_folder(self.out_dir, self.force)
+
+    def save(self, bilm: Bilm, softmax: Optional[SoftmaxWeights]) -> str:
+        """Writes the files and returns a sentence about them."""
+        files = save_bilm(bilm, self.out_dir, softmax, self.dtype, self.force)
+        size = sum(os.path.getsize(file) for file in files) / 1e6
+        names = ", ".join(file.name for file in files)
+        words = "" if softmax is None else f", {len(softmax.words)} words"
+        obstacle = allennlp_obstacle(bilm.options)
+        unread = f" AllenNLP's own Elmo cannot read it: {obstacle}." if obstacle else ""
+        return f"{self.out_dir}: {names} ({size:.1f} MB{words}).{unread}"
 
 
 def text_path(name: str) -> str:

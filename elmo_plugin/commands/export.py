@@ -15,18 +15,15 @@ example:
         --options-file my-bilm/options.json --weight-file my-bilm/weights.hdf5
 """
 
-import os
 from dataclasses import dataclass
 from itertools import islice
-from pathlib import Path
 from typing import Optional
 
-from elmo_plugin.bilm.files.arrays import WRITABLE_DTYPES
-from elmo_plugin.bilm.files.folders import allennlp_obstacle, check_export_folder, save_bilm
 from elmo_plugin.bilm.files.softmax import softmax_of
 from elmo_plugin.bilm.files.trained import TrainedModel
 from elmo_plugin.bilm.unit_layers import layer_magnitudes, unit_layers
-from elmo_plugin.commands.arguments import flag, option, positional
+from elmo_plugin.commands.arguments import option, positional
+from elmo_plugin.commands.bilm_arguments import BilmOutput
 from elmo_plugin.util.text_files import numbered_lines
 
 STOPPED = "stopped, nothing was written."
@@ -36,14 +33,8 @@ _NUM_SENTENCES = 1000
 
 
 @dataclass(kw_only=True)
-class Options:
+class Options(BilmOutput):
     archive: str = positional("ARCHIVE", "model.tar.gz or folder")
-    out_dir: Path = positional("OUT_DIR", "folder to write")
-    dtype: str = option(
-        "float16 is half the size and exact to three digits",
-        "float32",
-        choices=WRITABLE_DTYPES,
-    )
     unit_layers: Optional[str] = option(
         "scale the layers to a root mean square of 1 on the first 1,000 sentences of TEXT, "
         "one per line: the language model predicts the same, and task models may learn faster "
@@ -51,11 +42,10 @@ class Options:
         metavar="TEXT",
     )
     bilm: Optional[str] = option("the biLM, if the model contains several", metavar="NAME")
-    force: bool = flag("replace such files in OUT_DIR")
 
 
 def run(args: Options) -> str:
-    check_export_folder(args.out_dir, args.force)
+    args.check()
     model = TrainedModel.read(args.archive)
     bilm, softmax, scaled = model.bilm(args.bilm), softmax_of(model), ""
     if args.unit_layers is not None:
@@ -66,10 +56,4 @@ def run(args: Options) -> str:
             f" Root mean squares before scaling: token layer {magnitudes.token:.3f}, LSTM layers "
             f"{magnitudes.recurrent:.3f}."
         )
-    files = save_bilm(bilm, args.out_dir, softmax, args.dtype, args.force)
-    size = sum(os.path.getsize(file) for file in files) / 1e6
-    names = ", ".join(file.name for file in files)
-    words = "" if softmax is None else f", {len(softmax.words)} words"
-    obstacle = allennlp_obstacle(bilm.options)
-    unread = f" AllenNLP's own Elmo cannot read it: {obstacle}." if obstacle else ""
-    return f"{args.out_dir}: {names} ({size:.1f} MB{words}).{unread}{scaled}"
+    return args.save(bilm, softmax) + scaled

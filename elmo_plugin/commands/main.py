@@ -12,6 +12,7 @@ from elmo_plugin.util.errors import INTERRUPTED
 COMMANDS: Dict[str, str] = {
     "embed": "write ELMo vectors of a text to a file (HDF5, safetensors or Parquet)",
     "export": "write the biLM of a trained model as options.json and weights.hdf5",
+    "import": "write a biLM that bilm-tf has trained as options.json and weights.hdf5",
     "layer-weights": "show how trained models mix the layers of their biLM",
     "models": "list the published biLMs that can be opened by their names",
     "pack": "pack a trained model into a small archive",

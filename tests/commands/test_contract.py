@@ -34,6 +34,7 @@ from tests.guide import PROJECT
 LINES = {
     "embed": "text out --all",
     "export": "archive out",
+    "import": "checkpoints out",
     "layer-weights": "archive",
     "models": "",
     "pack": "archive out",

@@ -1,11 +1,15 @@
-"""Files of named arrays: HDF5, or safetensors with the same names."""
+"""
+Files of named arrays: HDF5, or safetensors with the same names, or TensorFlow's checkpoints of a
+language model, read by TensorFlow.
+"""
 
 import io
 import os
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from os import PathLike
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, Callable, Collection, Dict, Iterator, Tuple, Type, Union
 
 import h5py
@@ -14,12 +18,16 @@ from safetensors import safe_open
 from safetensors.numpy import save
 
 from elmo_plugin.util.atomic_write import atomic_write
-from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.errors import ConfigurationError, optional_package
 from elmo_plugin.util.files import local_path
 
+#: The suffix of the file that lists the variables of a checkpoint.
+CHECKPOINT_SUFFIX = ".index"
 WRITABLE_DTYPES = ("float32", "float16")
 _READABLE_DTYPES = ("float16", "float32", "float64")
 _SAFETENSORS_TYPES = {"F16": "float16", "F32": "float32", "F64": "float64", "BF16": "bfloat16"}
+# The scope of the language model in bilm-tf's training.
+_SCOPE = "lm/"
 # Weight files of bilm-tf have five levels of groups.
 _MAX_DEPTH = 50
 
@@ -30,9 +38,11 @@ def read_arrays(
     file: Union[str, PathLike], choose: Callable[[Dict[str, Shape]], Collection[str]]
 ) -> Dict[str, numpy.ndarray]:
     """
-    Reads arrays in float32 from an HDF5 or safetensors file. `choose` gets the shapes in the file
-    and returns the names to read. Raises `FileNotFoundError`, or `ConfigurationError` for a damaged
-    file or an array that is not of float16, float32 or float64, or not finite in float32.
+    Reads arrays in float32 from an HDF5 or safetensors file, or from a checkpoint that bilm-tf
+    wrote in training, given as its `.index` file. `choose` gets the shapes in the file and returns
+    the names to read. Raises `FileNotFoundError`, or `ConfigurationError` for a damaged file, an
+    array that is not of float16, float32 or float64, or not finite in float32, or a checkpoint if
+    TensorFlow is not installed.
     """
     path = local_path(file)
     if os.path.isdir(path):
@@ -58,9 +68,11 @@ def read_arrays(
         raise
     # The exceptions of safetensors and h5py have no common base class.
     except Exception as error:
+        is_checkpoint = path.endswith(CHECKPOINT_SUFFIX)
+        wrong = "lacks its .data files" if is_checkpoint else "neither HDF5 nor safetensors"
         raise ConfigurationError(
-            f"{file} cannot be read; it is damaged, cut short, or neither HDF5 nor safetensors "
-            f"({error}). Fetch or copy it again."
+            f"{file} cannot be read; it is damaged, cut short, or {wrong} ({error}). Fetch or copy "
+            "it again."
         ) from error
 
 
@@ -73,6 +85,10 @@ class _StoredArray:
 
 @contextmanager
 def _opened(path: str) -> Iterator[Dict[str, _StoredArray]]:
+    # The other files of a checkpoint are found by its name.
+    if path.endswith(CHECKPOINT_SUFFIX):
+        yield _of_checkpoint(path)
+        return
     # Names do not tell the format: a downloaded copy has no ending.
     try:
         hdf5 = h5py.File(path, "r")
@@ -113,6 +129,27 @@ def _of_safetensors(file: Any, name: str) -> _StoredArray:
     stored = file.get_slice(name)
     dtype = _SAFETENSORS_TYPES.get(stored.get_dtype(), stored.get_dtype())
     return _StoredArray(tuple(stored.get_shape()), dtype, lambda: file.get_tensor(name))
+
+
+def _of_checkpoint(path: str) -> Dict[str, _StoredArray]:
+    """The language model in a checkpoint, without the state of the optimizer and counters."""
+    purpose = f"Reading the checkpoint {path}"
+    tensorflow = optional_package("tensorflow", purpose, error=ConfigurationError)
+    reader = tensorflow.train.load_checkpoint(path.removesuffix(CHECKPOINT_SUFFIX))
+    shapes, dtypes = reader.get_variable_to_shape_map(), reader.get_variable_to_dtype_map()
+    arrays = {
+        name.removeprefix(_SCOPE): _StoredArray(
+            tuple(shapes[name]), dtypes[name].name, partial(reader.get_tensor, name)
+        )
+        for name in sorted(shapes)
+        # An optimizer's state of a variable is below its name: `lm/softmax/b/Adagrad`.
+        if name.startswith(_SCOPE)
+        and not any(str(above) in shapes for above in PurePosixPath(name).parents)
+    }
+    if "softmax/b" in arrays and "embedding" in arrays:
+        # bilm-tf can share the matrix (`share_embedding_softmax`).
+        arrays.setdefault("softmax/W", arrays["embedding"])
+    return arrays
 
 
 def write_arrays(arrays: Dict[str, numpy.ndarray], file: Union[str, PathLike], dtype: str) -> None:

@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 from typing import Callable, NamedTuple, Optional, Tuple
 
+from elmo_plugin.bilm.files.arrays import CHECKPOINT_SUFFIX
 from elmo_plugin.bilm.files.found import FoundBilm
 from elmo_plugin.bilm.files.layout import WEIGHT_FILE, read_weights
 from elmo_plugin.bilm.files.many_langs import is_many_langs, many_langs_options, read_many_langs
@@ -46,8 +47,11 @@ def find_in_folder(folder: Path) -> FoundBilm:
     expected = ", or ".join(kind.expected for kind in KINDS)
     found = ", ".join(names[:_MOST_NAMES]) or "an empty folder"
     more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    advice = ""
+    if any(name.endswith(CHECKPOINT_SUFFIX) for name in names):
+        advice = " `elmo import` reads checkpoints of bilm-tf."
     raise ConfigurationError(
-        f"{folder} holds no biLM: expected {expected} in it, found {found}{more}."
+        f"{folder} holds no biLM: expected {expected} in it, found {found}{more}.{advice}"
     )
 
 

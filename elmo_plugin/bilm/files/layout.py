@@ -18,7 +18,15 @@ from elmo_plugin.util.errors import ConfigurationError
 
 WEIGHT_FILE = "weights.hdf5"
 
-_PARTS = {"kernel": "W_0", "bias": "B", "projection/kernel": "W_P_0"}
+# The parts of a cell in TensorFlow 1.2 and later, and in 1.0 and 1.1.
+_PARTS = {
+    **{"kernel": "W_0", "bias": "B", "projection/kernel": "W_P_0"},
+    **{"weights": "W_0", "biases": "B", "projection/weights": "W_P_0"},
+}
+_CELL = re.compile(
+    r"(?:(RNN_\d+)/)?(?:RNN|rnn)/(?:(?:MultiRNNCell|multi_rnn_cell)/(?:Cell|cell_)(\d+)/)?"
+    r"(?:LSTMCell|lstm_cell)/(.+)"
+)
 # A tensor in a file as rows of blocks, which are views of parameters.
 Blocks = List[List[torch.Tensor]]
 
@@ -158,14 +166,15 @@ def _fill(blocks: Blocks, values: torch.Tensor) -> None:
 def _published_name(name: str) -> str:
     """
     The name of a tensor in the published files. In bilm-tf's files of biLMs with one layer the cell
-    has no number. Files of forward-only models have TensorFlow's names for the parts of a cell.
+    has no number. Files of forward-only models have TensorFlow's names for the parts of a cell;
+    checkpoints have them for all levels, depending on the version of TensorFlow.
     """
-    cell = re.fullmatch(r"(RNN_\d+/RNN|rnn)/(?:MultiRNNCell/(Cell\d+)/)?LSTMCell/(.+)", name)
+    cell = _CELL.fullmatch(name)
     if cell is None:
         return name
     direction, number, part = cell.groups()
-    direction = "RNN_0/RNN" if direction == "rnn" else direction
-    return f"{direction}/MultiRNNCell/{number or 'Cell0'}/LSTMCell/{_PARTS.get(part, part)}"
+    cell_name = f"{direction or 'RNN_0'}/RNN/MultiRNNCell/Cell{number or 0}/LSTMCell"
+    return f"{cell_name}/{_PARTS.get(part, part)}"
 
 
 def _check_fit(
