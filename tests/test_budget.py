@@ -12,21 +12,21 @@ PACKAGE = Path(__file__).parent.parent / "elmo_plugin"
 FILES = {path: path.read_text(encoding="utf-8").splitlines() for path in PACKAGE.rglob("*.py")}
 # Lines of Python by room. Modules beside the rooms and the small ones count as the top level.
 MOST_LINES = {
-    "analysis": 3_500,
-    "bilm": 3_590,
-    "commands": 2_160,
-    "corpora": 1_540,
-    "elmo": 2_170,
-    "integrations": 820,
+    "analysis": 3_550,
+    "bilm": 4_670,
+    "commands": 2_300,
+    "corpora": 1_660,
+    "elmo": 2_200,
+    "integrations": 830,
     "modules": 3_280,
     "serve": 770,
     "tasks": 4_310,
     "training": 1_120,
-    "top level": 2_340,
+    "top level": 2_510,
 }
-MOST_RAISES = 280
+MOST_RAISES = 305
 # Modules of at most 30 lines: each is one more file to open.
-MOST_SMALL_FILES = 30
+MOST_SMALL_FILES = 32
 
 
 def room_of(path: Path) -> str:
