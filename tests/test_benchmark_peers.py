@@ -1,7 +1,6 @@
 """Benchmarks against the models of allennlp-models: that both compute the same, and are scored."""
 
 import json
-import math
 import os
 import shutil
 from copy import deepcopy
@@ -200,56 +199,12 @@ def peer_arguments(**changes):
     return SimpleNamespace(**{"epochs": 1, "patience": 1, "seeds": [1], **chosen, **changes})
 
 
-@pytest.mark.parametrize(
-    "task, changes, key, expected",
-    [
-        ("SNLI", {}, "fraction", [0.2]),
-        ("SNLI", {"fractions": [0.2, 1]}, "fraction", [0.2, 1]),
-        ("SQuAD", {"columns": None}, "column", ["fixed vectors", "trained vectors"]),
-        ("SQuAD", {"columns": None, "study": "table2"}, "column", ["baseline"]),
-    ],
-)
-def test_a_peer_is_trained_on_little_data_and_without_elmo(task, changes, key, expected):
-    runs = peer_scores.runs_of(task, peer_arguments(**changes))
-    assert sorted({run[key] for run in runs}) == expected
-
-
 def test_a_peer_is_evaluated_on_all_sentences_and_not_on_phrases():
     (run,) = peer_scores.runs_of("SST", peer_arguments())
     assert run["column"] == "trained vectors"
     run["experiment"]["validation_dataset_reader"]["max_instances"] = 2
     num_sentences = len(Path(run["evaluate"]).read_text().splitlines())
     assert len(list(peer_scores.test_data(run).iter_instances())) == num_sentences > 2
-
-
-def test_a_killed_run_of_a_peer_continues_and_has_the_same_scores(tmp_path, monkeypatch):
-    same_as_ours(monkeypatch, "crf_tagger")
-    arguments = peer_arguments(epochs=3, columns=["fixed vectors"])
-
-    def measure(folder):
-        (run,) = peer_scores.runs_of("NER", arguments)
-        return peer_scores.measure(run, "crf_tagger", folder)
-
-    calls = []
-    forward, stop_at = peer_scores.PeerModel.forward, math.inf
-
-    def counting(self, **batch):
-        calls.append(batch)
-        if len(calls) == stop_at:
-            raise KeyboardInterrupt
-        return forward(self, **batch)
-
-    monkeypatch.setattr(peer_scores.PeerModel, "forward", counting)
-    whole = measure(tmp_path / "whole")
-    # Before the last validation and the evaluation on test.
-    num_calls, stop_at = len(calls), len(calls) - 2
-    calls.clear()
-    with pytest.raises(KeyboardInterrupt):
-        measure(tmp_path / "killed")
-    calls.clear()
-    stop_at = math.inf
-    assert measure(tmp_path / "killed") == whole
-    assert len(calls) < num_calls
 
 
 def test_runs_of_a_peer_of_another_study_or_with_other_epochs_or_patience_are_others():

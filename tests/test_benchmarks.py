@@ -32,23 +32,12 @@ def run(monkeypatch, capsys):
 
 
 def test_all_floors_and_aims_can_be_evaluated():
-    requirements = [
-        *embed.REQUIREMENTS.values(),
-        *modules["layers"].REQUIREMENTS.values(),
-        *pretrain.REQUIREMENTS.values(),
-        *modules["srl_encoder"].REQUIREMENTS.values(),
-        (modules["neighbours"].FLOOR, None),
-        (modules["encoders"].FLOOR, None),
-        (tasks.FLOOR, tasks.AIM),
-        (tasks.STEPS_FLOOR, tasks.STEPS_AIM),
-        (modules["probes"].FLOOR, None),
-    ]
-    for floor, aim in requirements:
-        row = make_row(share_of_limit=0.5, floor=floor, aim=aim)
-        # What reaches its aim has reached its floor, unless they are of different figures.
-        best = make_row(ours=1e9 if (aim or floor).startswith(">=") else 1e-9, share_of_limit=1.0)
-        assert row.floor is None or best.meets(row.floor)
-        assert row.aim is None or best.meets(row.aim)
+    found = [getattr(script, "REQUIREMENTS", {}) for script in modules.values()]
+    assert sum(map(len, found)) > 10
+    for requirements in found:
+        for floor, aim in requirements.values():
+            # Others are refused.
+            make_row(share_of_limit=0.5, floor=floor, aim=aim)
 
 
 @pytest.mark.parametrize("name", [*MEASURING, "table", "time_shares"])
@@ -135,12 +124,6 @@ def test_embed_gives_a_row_for_each_size_batch_and_dtype(monkeypatch, tmp_path, 
     assert all("largest error" in name for name in rows)
 
 
-def test_batches_of_like_length_are_spread_over_the_turns():
-    sentences = [["word"] * length for length in (5, 1, 8, 2, 7, 3, 6, 4)]
-    found = embed.of_like_length(sentences, batch_size=2, per_turn=4)
-    assert [len(words) for words in found] == [1, 2, 5, 6, 3, 4, 7, 8]
-
-
 def test_score_has_a_row(monkeypatch, run):
     monkeypatch.delenv("ELMO_OPTIONS")
     monkeypatch.delenv("ELMO_WEIGHTS")
@@ -168,12 +151,6 @@ def test_the_needed_arithmetic_is_that_of_the_published_size(monkeypatch):
     assert operations(sentence) == pytest.approx(expected, rel=1e-6)
     # A word that comes again is not encoded again.
     assert operations(sentence, sentence) == pytest.approx(expected + lstm, rel=1e-6)
-
-
-def test_pretraining_says_what_text_it_needs():
-    message = "expected 2 batches of 128 x 20 tokens and more than 8,192 different words, found"
-    with pytest.raises(SystemExit, match=message):
-        list(pretrain.measure(TEXT, pretrain.Setting(), 1))
 
 
 def test_the_cache_is_compared_with_other_stores_in_writing_and_reading():
@@ -215,16 +192,6 @@ def test_a_part_of_scale_works_in_this_process_too(part, tmp_path):
     for work in scale.PARTS[part].values():
         work(text, tmp_path / "output")
     assert any((tmp_path / "output").iterdir())
-
-
-def test_the_texts_of_scale_have_exactly_so_many_tokens_and_repeat(tmp_path):
-    short, empty, output = (tmp_path / name for name in ("short", "empty", "output"))
-    short.write_text("a b c\n\nd e\n")
-    empty.write_text("\n")
-    scale.write_text([empty, short], 9, output)
-    assert output.read_text() == "a b c\nd e\na b c\nd\n"
-    with pytest.raises(SystemExit, match="empty: expected a text, found no word"):
-        scale.write_text([empty], 9, output)
 
 
 def test_the_epoch_of_large_pages_trains():

@@ -12,21 +12,21 @@ PACKAGE = Path(__file__).parent.parent / "elmo_plugin"
 FILES = {path: path.read_text(encoding="utf-8").splitlines() for path in PACKAGE.rglob("*.py")}
 # Lines of Python by room. Modules beside the rooms and the small ones count as the top level.
 MOST_LINES = {
-    "analysis": 3_660,
-    "bilm": 3_860,
-    "commands": 2_480,
-    "corpora": 1_560,
-    "elmo": 2_290,
-    "integrations": 830,
-    "modules": 3_490,
-    "serve": 790,
-    "tasks": 4_540,
-    "training": 1_130,
-    "top level": 2_440,
+    "analysis": 3_500,
+    "bilm": 3_590,
+    "commands": 2_160,
+    "corpora": 1_540,
+    "elmo": 2_170,
+    "integrations": 820,
+    "modules": 3_280,
+    "serve": 770,
+    "tasks": 4_310,
+    "training": 1_120,
+    "top level": 2_340,
 }
-MOST_RAISES = 311
+MOST_RAISES = 280
 # Modules of at most 30 lines: each is one more file to open.
-MOST_SMALL_FILES = 36
+MOST_SMALL_FILES = 30
 
 
 def room_of(path: Path) -> str:

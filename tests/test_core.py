@@ -83,6 +83,8 @@ bilm = load_bilm()
 sentences = [["The", "play", "began"], ["They", "play"]]
 vectors = list(embed_sentences(bilm, sentences))
 assert [v.shape[1] for v in vectors] == [3, 2]
+# The compiler takes two seconds to import.
+assert "torch._dynamo" not in sys.modules
 elmo = Elmo(dropout=0.0)
 ids = elmo.bilm.characters.batch_ids(sentences)
 mixed = elmo(ids)

@@ -4,8 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from elmo_plugin.util.errors import ConfigurationError
-
 SCRIPTS = Path(__file__).parent.parent / "scripts"
 
 
@@ -19,21 +17,6 @@ def script(monkeypatch):
 
 def test_damaged_inputs_are_read_or_refused_in_a_sentence(script):
     assert script.fuzz(100, seed=59, tasks=["ner"]) == []
-
-
-@pytest.mark.parametrize(
-    "error, is_obscure",
-    [
-        (KeyError("0"), True),
-        (OSError(22, "Invalid argument"), True),
-        (SystemExit(2), True),
-        (SystemExit("elmo embed: text:3: expected"), False),
-        (ValueError("text:3: expected a word"), False),
-        (ConfigurationError("Expected a word"), False),
-    ],
-)
-def test_what_is_obscure(script, error, is_obscure):
-    assert script.obscure(error, Path("text")) == is_obscure
 
 
 def test_an_obscure_error_and_a_long_time_are_reported(script, tmp_path, monkeypatch):

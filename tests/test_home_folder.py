@@ -46,7 +46,7 @@ def home(tmp_path, monkeypatch):
         ["elmo-vocabulary", "text", "~/out"],
         ["elmo-experiments", "~/out"],
         ["elmo-neighbours", "build", "text", "~/out"],
-        ["elmo-report", RESULTS, "--output", "~/out", "--pictures", "~/pictures"],
+        ["elmo-report", RESULTS, "--pictures", "~/out"],
         ["elmo-study", FIXTURES / "studies/table7.jsonnet", "--serialization-dir=~/out", "--show"],
     ],
     ids=lambda arguments: arguments[0],

@@ -101,23 +101,6 @@ def test_probabilities_are_those_of_the_slow_model(both):
     numpy.testing.assert_allclose(actual, expected, rtol=1e-9)
 
 
-@pytest.mark.parametrize("context", ["", "w0", "w1 w0", "w0 w0 w0 w0", "w50", "never seen", "w3 x"])
-def test_probabilities_sum_to_one(both, context):
-    step, vocabulary, model, slow = both
-    # The boundary comes first, and is never predicted.
-    first, last = ["<S>", "</S>"][::step]
-    outcomes = [word for word in vocabulary if word != first]
-    before = ngrams.encode([context.split()], vocabulary).ids[:-1]
-    before[0] = vocabulary[first]
-    total = 0.0
-    for word in outcomes:
-        ids = numpy.append(before, vocabulary[word])
-        text = ngrams.encode([["x"]], vocabulary)._replace(ids=ids, lengths=numpy.array([len(ids)]))
-        total += model.probabilities(text)[-1]
-    assert total == pytest.approx(1.0, abs=1e-12)
-    assert model.levels[0].probabilities.sum() == pytest.approx(1.0, abs=1e-12)
-
-
 def test_most_frequent_words_are_known_and_those_written_like_boundaries_unknown():
     sentences = [["b", "a", "c"], ["c", "<S>", "<S>", "d"]]
     # Ties go by word.

@@ -51,17 +51,6 @@ SOURCE = torch.tensor([[2, 3, 4, 5], [6, 1, 0, 0], [7, 8, 9, 0]])
 TARGET = torch.tensor([[2, 5, 3, 0, 0], [2, 6, 7, 8, 3], [2, 4, 5, 3, 0]])
 
 
-def test_padding_and_other_sentences_do_not_change_a_loss_or_a_translation(model):
-    with torch.no_grad():
-        losses, translations = model(SOURCE, TARGET), model.translate(SOURCE)
-        alone = []
-        for row, source in enumerate(SOURCE):
-            source, target = source[source > 0].unsqueeze(0), TARGET[row][TARGET[row] > 0]
-            alone.append(model(source, target.unsqueeze(0)))
-            assert model.translate(source) == translations[row : row + 1]
-    torch.testing.assert_close(losses, torch.cat(alone))
-
-
 def test_attention_and_input_feeding_are_those_of_the_equations(model):
     """Luong et al. (2015), equations 5, 6 and 8 (general), one sentence and word at a time."""
     with torch.no_grad():

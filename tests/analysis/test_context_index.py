@@ -113,15 +113,6 @@ def test_a_build_continues_after_its_last_commit(shared_bilm, begun):
     assert make_index(shared_bilm, *begun, batch_size=1).num_resumed == 40
 
 
-def test_only_the_same_settings_continue(shared_bilm, begun):
-    options = {"layers": [2], "words": ["and"], "batch_size": 2}
-    with pytest.raises(ConfigurationError, match="other settings: layers.*; words .*; batch_size "):
-        make_index(shared_bilm, *begun, **options)
-    make_index(shared_bilm, *begun, force=True, **options)
-    make_index(shared_bilm, begun[0], begun[1].parent / "alone", **options)
-    assert content(begun[1]) == content(begun[1].parent / "alone")
-
-
 def test_another_bilm_does_not_continue(bilm, begun):
     bilm.lstm.requires_grad_(False)
     next(bilm.lstm.parameters())[0] += 1
@@ -134,17 +125,6 @@ def test_another_bilm_does_not_continue(bilm, begun):
     next(bilm.lstm.parameters()).data += 1
     with pytest.raises(ConfigurationError, match="built with another biLM"):
         index.check_bilm(bilm)
-
-
-def test_another_text_does_not_continue(shared_bilm, begun):
-    text, folder = begun
-    lines = text.read_text().splitlines()
-    for changed in (["changed", *lines[1:]], lines[:10]):
-        write(text, changed)
-        with pytest.raises(ConfigurationError, match="holds 16 lines of another text"):
-            make_index(shared_bilm, text, folder, batch_size=1)
-    make_index(shared_bilm, text, folder, force=True, batch_size=1)
-    assert ContextIndex(folder).settings["num_lines"] == 10
 
 
 def test_other_files_are_never_replaced(shared_bilm, text, tmp_path):

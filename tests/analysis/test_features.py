@@ -13,13 +13,11 @@ class Lengths:
 
     name, layers, dim, fingerprint = "lengths", ["first", "second"], 2, "lengths"
 
-    def __init__(self, fail_after=10**9, value=1.0):
-        self.num_embedded, self.fail_after, self.value = 0, fail_after, value
+    def __init__(self, value=1.0):
+        self.num_embedded, self.value = 0, value
 
     def embed(self, sentences):
         for words in sentences:
-            if self.num_embedded == self.fail_after:
-                raise KeyboardInterrupt
             self.num_embedded += 1
             rows = [[len(word) * self.value, place] for place, word in enumerate(words)]
             yield numpy.array([rows, -numpy.array(rows, dtype="f4")], dtype="f4")
@@ -72,15 +70,6 @@ def test_another_text_other_spans_or_another_representation_are_computed(tmp_pat
         representation.fingerprint = fingerprint
         compute_features(representation, texts, tmp_path)
         assert representation.num_embedded == len(texts)
-
-
-@pytest.mark.parametrize("fail_after", [0, 1, 2, 3])
-def test_after_an_interruption_it_continues_and_gives_the_same(tmp_path, fail_after):
-    with pytest.raises(KeyboardInterrupt):
-        compute_features(Lengths(fail_after), TEXTS, tmp_path)
-    rest = Lengths()
-    assert rows(compute_features(rest, TEXTS, tmp_path))[0] == EXPECTED
-    assert rest.num_embedded == len(TEXTS) - fail_after // 2 * 2
 
 
 @pytest.mark.parametrize("value", [numpy.nan, 1e6])

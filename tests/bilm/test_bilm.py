@@ -12,7 +12,6 @@ from tests.bilm.oracle import (
     SlowBilm,
     assert_layers_equal,
     random_batch,
-    random_words,
     read_arrays,
     relative_error,
 )
@@ -109,14 +108,6 @@ def test_empty_sentences_alone_give_only_their_marks(shared_bilm, golden):
     assert output.mask.all()
     for row in range(3):
         assert_layers_equal(output.layers[:, row], golden[3])
-
-
-def test_words_of_every_length_and_kind_agree_with_the_slow_loop(make_bilm, tmp_path):
-    bilm = make_bilm(n_layers=1)
-    slow = slow_twin(bilm, tmp_path)
-    words = ["a" * length for length in range(52)] + random_words(random.Random(3), 40)
-    with torch.no_grad():
-        assert_layers_equal(read(bilm, [words])[0], slow.layers(words))
 
 
 @pytest.mark.parametrize("name", ["MAX_INPUT_GATES", "MAX_WINDOWS"])

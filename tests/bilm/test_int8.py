@@ -2,20 +2,18 @@
 
 import copy
 import json
-import shutil
 
 import pytest
 import torch
 from allennlp.commands.train import train_model
-from allennlp.common import Params
 from allennlp.common.checks import ConfigurationError
-from allennlp.data import Token
 from allennlp.models import load_archive
 
 from elmo_plugin.bilm import Bilm, BilmOptions, load_bilm, load_weights, save_weights
 from elmo_plugin.bilm.files.trained import TrainedModel
 from elmo_plugin.elmo import Elmo
 from elmo_plugin.modules.linear.int8 import Int8Linear
+from tests.elmo.test_archive import TAGGED, config
 
 SHAPE = dict(filters=[[1, 32], [2, 64], [3, 128]], dim=256, projection_dim=64, embedding=16)
 SENTENCES = [["They", "play", "naïve", "🙂", "chess"], ["No"], ["A", "much", "longer", "one"] * 9]
@@ -90,55 +88,6 @@ def test_nothing_learns_unless_it_is_asked_to_and_then_it_says_why(bilm):
         Elmo(trainable=True, dtype="int8")
 
 
-def train(tmp_path, files, dtype):
-    """The archive of a tagger that reads with the biLM."""
-    (tmp_path / "tagged.txt").write_text("The###D play###N began###V\nYes###X\n")
-    indexer = {"type": "elmo-characters", "options_file": str(files[0])}
-    elmo = {"type": "elmo-token-embedder", "dtype": dtype}
-    elmo.update(options_file=str(files[0]), weight_file=str(files[1]))
-    params = {
-        "dataset_reader": {"type": "sequence_tagging", "token_indexers": {"elmo": indexer}},
-        "train_data_path": str(tmp_path / "tagged.txt"),
-        "model": {
-            "type": "simple_tagger",
-            "text_field_embedder": {"token_embedders": {"elmo": elmo}},
-            "encoder": {"type": "pass_through", "input_dim": 128},
-        },
-        "data_loader": {"batch_size": 2},
-        "trainer": {
-            "num_epochs": 1,
-            "optimizer": {"type": "sgd", "lr": 0.5},
-            "cuda_device": -1,
-            "run_confidence_checks": False,
-        },
-    }
-    train_model(Params(params), str(tmp_path / "run"))
-    archive = shutil.copy(tmp_path / "run" / "model.tar.gz", tmp_path / "kept.tar.gz")
-    shutil.rmtree(tmp_path / "run")
-    for file in files:
-        file.unlink()
-    return archive
-
-
-def predict(archive):
-    instance = archive.dataset_reader.text_to_instance([Token(word) for word in SENTENCES[0]])
-    archive.dataset_reader.apply_token_indexers(instance)
-    return torch.tensor(archive.model.eval().forward_on_instance(instance)["logits"])
-
-
-def test_an_archive_needs_none_of_the_original_files(tmp_path, files, bilm):
-    archive = train(tmp_path, files, "int8")
-    loaded = load_archive(archive)
-    inside = loaded.model.text_field_embedder.token_embedder_elmo.bilm
-    assert torch.equal(layers(inside), layers(bilm))
-    assert torch.equal(predict(load_archive(archive)), predict(loaded))
-    widened = TrainedModel.read(archive).bilm()
-    assert not int8_layers(widened)
-    for name in int8_layers(bilm):
-        expected = bilm.get_submodule(name).dequantize()
-        assert torch.equal(widened.get_parameter(f"{name}.weight"), expected)
-
-
 def test_weight_files_hold_no_int8_but_are_rounded_when_read(bilm, files, tmp_path):
     with pytest.raises(ValueError, match="expected a biLM of float32 or bfloat16, found int8"):
         save_weights(bilm, tmp_path / "w.hdf5")
@@ -146,3 +95,17 @@ def test_weight_files_hold_no_int8_but_are_rounded_when_read(bilm, files, tmp_pa
     load_weights(other, files[1])
     for read in (other, load_bilm(*files, dtype="int8")):
         assert torch.equal(layers(read), layers(bilm))
+
+
+def test_an_archive_holds_whole_numbers_that_are_widened_for_others(tmp_path):
+    (tmp_path / "tagged.txt").write_text(TAGGED)
+    train_model(config(None, tmp_path, dtype="int8"), str(tmp_path / "run"))
+    archive = tmp_path / "run" / "model.tar.gz"
+    inside = load_archive(archive).model.text_field_embedder.token_embedder_elmo.bilm
+    bilm = load_bilm(dtype="int8")
+    assert torch.equal(layers(inside), layers(bilm))
+    widened = TrainedModel.read(archive).bilm()
+    assert not int8_layers(widened)
+    for name in int8_layers(bilm):
+        expected = bilm.get_submodule(name).dequantize()
+        assert torch.equal(widened.get_parameter(f"{name}.weight"), expected)

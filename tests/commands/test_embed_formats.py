@@ -60,7 +60,7 @@ def test_impossible_options_are_refused(options):
 def test_from_python_too_a_stateful_bilm_and_what_a_format_cannot_do_are_refused(text, tmp_path):
     for bilm, settings, reason in (
         (load_bilm(stateful=True), {}, "needs a biLM that is not stateful"),
-        (load_bilm(), {"compression": "zstd"}, "zstd: .hdf5 is compressed by gzip or lzf"),
+        (load_bilm(), {"compression": "zstd"}, "zstd: .hdf5 has gzip or lzf"),
     ):
         with pytest.raises(ConfigurationError, match=reason):
             dump_embeddings(bilm, text, tmp_path / "out.hdf5", DumpOptions(**settings))

@@ -193,12 +193,6 @@ def test_a_study_can_be_shown_while_it_runs_and_its_results_are_not_written(fini
     assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
 
 
-def test_show_trains_nothing(study, tmp_path, capsys):
-    run("elmo-study", study, "-s", tmp_path / "out", "--show")
-    shown = capsys.readouterr().out
-    assert "| NER | baseline | 90.15 | - |" in shown and "runs without a score yet: 2" in shown
-
-
 @pytest.mark.parametrize(
     "text",
     [

@@ -68,21 +68,6 @@ def test_mentions_read_back_are_the_same(write):
         assert list(map(set, mentions_of(path))) == [set(drawn), set()], seed
 
 
-@pytest.mark.parametrize(
-    "document_id, word, message",
-    [
-        ("a b", "x", "document names without spaces that do not start with #, found 'a b'"),
-        ("", "x", "document names .*, found ''"),
-        ("#a", "x", "document names .*, found '#a'"),
-        ("a", "New York", "words without spaces, found 'New York'"),
-        ("a", "", "words without spaces, found ''"),
-    ],
-)
-def test_documents_that_the_format_cannot_hold(document_id, word, message):
-    with pytest.raises(ValueError, match=f"^expected {message}$"):
-        format_coreference(document_id, 0, [["x", word]], [[]])
-
-
 def test_propositions_by_hand():
     text = format_propositions(
         4,

@@ -25,17 +25,6 @@ def learned(num_layers=3, **settings):
     return mix
 
 
-def test_a_mix_counted_by_hand(mask):
-    mix = ScalarMix(2)
-    with torch.no_grad():
-        # Softmax of (log 3, 0) is (3/4, 1/4).
-        mix.layer_scores.copy_(torch.tensor([3.0, 1.0]).log())
-        mix.gamma.fill_(2.0)
-    layers = torch.stack([torch.full((2, 4, 5), 4.0), torch.full((2, 4, 5), 8.0)])
-    torch.testing.assert_close(mix(layers, mask), torch.full((2, 4, 5), 2 * (3.0 + 2.0)))
-    torch.testing.assert_close(mix.weights(), torch.tensor([0.75, 0.25]))
-
-
 def test_a_new_mix_is_the_average(layers, mask):
     torch.testing.assert_close(ScalarMix(3)(layers, mask), layers.mean(dim=0))
 

@@ -27,7 +27,6 @@ from tests.tasks.small import (
     experiment,
     learn,
     make_batch,
-    make_reader,
     placement,
     read,
 )
@@ -218,27 +217,6 @@ def test_a_fraction_does_not_depend_on_workers():
 def test_a_fraction_that_leaves_nothing_is_refused(fraction, message):
     with pytest.raises(ConfigurationError, match=message):
         read_plain("ner", fraction=fraction)
-
-
-MALFORMED = {
-    "coref": (
-        "#begin document (a); part 000\na 0 0 Hi UH * - - - - * (2\n",
-        "x:2: expected the",
-    ),
-    "ner": ("Ada I-PER\n\nLind PER\n", "x:3: expected a tag .* found 'PER'"),
-    "snli": ('{"sentence1": "A", "sentence2": "B", "gold_label": "maybe"}', 'x:1: .*"gold_label"'),
-    "squad": ('{"data": [{"paragraphs": [{"context": "A", "qas": [{"id": "q"}]}]}]}', "question q"),
-    "srl": ("x 0 0 Go VB (TOP*) go 01 - - * (V*) -\nx 0 1 to TO\n", "x:2: expected .* found 5"),
-    "sst": ("(2 A)\n(2 (7 x))\n", "x:2:5: expected a label from 0 to 4, found '7'"),
-}
-
-
-@each_of_six
-def test_what_is_malformed_in_a_file_is_named_by_its_place(task, tmp_path):
-    text, message = MALFORMED[task]
-    (tmp_path / "x").write_text(text)
-    with pytest.raises(ValueError, match=message):
-        list(make_reader(task).read(tmp_path / "x"))
 
 
 @each_task

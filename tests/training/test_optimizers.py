@@ -98,15 +98,7 @@ def test_singular_values_become_nearly_one_and_vectors_stay(shape, dtype, bound)
     found = orthogonalised(matrices, dtype)
     assert found.shape == shape and found.dtype == torch.float32
     assert relative_error(found, left @ torch.diag_embed(values) @ right) < bound
-
-
-def test_matrices_do_not_influence_each_other():
-    matrices = torch.randn(3, 6, 4, generator=torch.Generator().manual_seed(2))
-    alone = torch.cat([orthogonalised(matrix.unsqueeze(0), torch.float64) for matrix in matrices])
-    # Its scale does not matter to a matrix, so the first one would dominate the others.
-    matrices[0] *= 1000.0
-    assert relative_error(orthogonalised(matrices, torch.float64), alone) < 1e-6
-    assert not orthogonalised(torch.zeros(1, 3, 2), torch.float32).any()
+    assert not orthogonalised(torch.zeros(shape), dtype).any()
 
 
 def test_a_gradient_that_overflows_is_skipped():

@@ -66,11 +66,3 @@ def test_a_file_system_without_locks_is_written_without(tmp_path, monkeypatch):
     monkeypatch.setattr(fcntl, "flock", refuse)
     lock_folder(tmp_path / "out").release()
     assert (tmp_path / "out").is_dir()
-
-
-def test_other_errors_are_not_waited_for(tmp_path):
-    def fail():
-        raise ValueError("another")
-
-    with pytest.raises(ValueError, match="another"):
-        wait_for_lock(fail, timeout=60.0)

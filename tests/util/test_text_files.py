@@ -95,25 +95,12 @@ def test_lines_end_where_they_should(tmp_path, content, newline, lines):
     assert [line for _, line in numbered_lines(path, newline=newline)] == lines
 
 
-def test_an_undecodable_byte_is_named_with_its_line(tmp_path):
-    path = tmp_path / "text.txt"
-    path.write_bytes("één\n".encode("utf-8") * 2 + b"caf\xe9\n")
-    lines = numbered_lines(path)
-    assert [next(lines), next(lines)] == [(1, "één"), (2, "één")]
-    with pytest.raises(ValueError) as error:
-        next(lines)
-    assert str(error.value) == (
-        f"{path}:3: expected UTF-8 text, found the byte 0xe9 at character 4. "
-        "Convert the file to UTF-8."
-    )
-
-
 def test_undecodable_bytes_can_be_replaced(tmp_path):
     path = tmp_path / "text.txt"
     path.write_bytes(b"caf\xe9 \xff\n")
     replaced = pickle.loads(pickle.dumps(DecodedPath(str(path), "replace")))
     assert list(numbered_lines(replaced)) == [(1, "caf\ufffd \ufffd")]
-    with pytest.raises(ValueError, match=f"{path}:1: expected UTF-8 text, found the byte 0xe9"):
+    with pytest.raises(ValueError, match=f"{path}:1: .* the byte 0xe9 at character 4. Convert"):
         list(numbered_lines(DecodedPath(str(path), "strict")))
     with pytest.raises(ConfigurationError, match="one of strict, replace, found 'ignore'"):
         DecodedPath(str(path), "ignore")

@@ -33,7 +33,7 @@ def read_weights(
     # On the meta device a model has shapes but takes no memory, whatever the options say.
     with torch.device("meta"), _NoInitialisation():
         model = dict(Bilm(options).named_parameters())
-    expected = {name: tuple(_joined(blocks).shape) for name, blocks in _tensors(options, model)}
+    expected = {name: _shape(blocks) for name, blocks in _tensors(options, model)}
     stored: Dict[str, str] = {}
 
     def choose(shapes: Dict[str, Shape]) -> Collection[str]:
@@ -135,6 +135,14 @@ def _gates(parameter: torch.Tensor) -> List[torch.Tensor]:
 
 def _joined(blocks: Blocks) -> torch.Tensor:
     return torch.cat([torch.cat(row, dim=-1) for row in blocks])
+
+
+def _shape(blocks: Blocks) -> Shape:
+    """The shape of what `_joined` returns. On meta tensors, `torch.cat` imports a compiler."""
+    *sizes, _ = blocks[0][0].shape
+    if len(blocks) > 1:
+        sizes[0] = sum(row[0].size(0) for row in blocks)
+    return (*sizes, sum(block.size(-1) for block in blocks[0]))
 
 
 def _fill(blocks: Blocks, values: torch.Tensor) -> None:

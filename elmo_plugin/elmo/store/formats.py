@@ -51,9 +51,9 @@ class DumpFormat(ABC):
     def check(self, options: DumpOptions) -> None:
         """Raises `ConfigurationError` for options it lacks, `ImportError` for a missing package."""
         if options.compression not in (None, *self.compressions):
-            known = " or ".join(self.compressions) or "nothing"
+            known = " or ".join(self.compressions) or "no compression"
             raise ConfigurationError(
-                f"--compression {options.compression}: {self.suffix} is compressed by {known}. "
+                f"--compression {options.compression}: {self.suffix} has {known}. "
                 "Change it, or leave it out."
             )
 

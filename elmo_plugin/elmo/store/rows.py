@@ -52,8 +52,9 @@ class RowFile(NamedTuple):
         if num_rows and not (path.exists() and path.stat().st_size >= size):
             raise damaged(folder, f"{self.name} is missing or too short")
         file = open(path, "r+b" if num_rows else "w+b")
-        # Without rows, this leaves space for the header.
-        file.truncate(size)
+        # A file that is complete stays as it is. Without rows, this leaves space for the header.
+        if file.seek(0, os.SEEK_END) != size:
+            file.truncate(size)
         file.seek(size)
         return file
 

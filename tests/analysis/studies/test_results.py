@@ -51,17 +51,6 @@ def test_runs_of_the_same_digest_are_one(empty):
     assert found.num_missing() == 0
 
 
-def test_scores_of_the_same_runs_of_another_study_are_reused(tmp_path, empty):
-    made = study("baseline", "ELMo")
-    other = results(tmp_path / "o.json", made, [0.1, None, 0.3], [[0.1, 0.2]] * 3)
-    # The third run has other settings now.
-    changed = replace(made.runs[2], digest="new")
-    found = empty(replace(made, runs=(*made.runs[:2], changed, made.runs[3])))
-    assert found.reuse(other) == 1
-    assert found.scores("NER", "baseline") == other.scores("NER", "baseline")
-    assert found.num_missing() == 3
-
-
 def test_samples_of_all_metrics_of_a_shared_run_are_needed_to_reuse_its_score(empty):
     made = study("baseline", rows=("accuracy", "F1"), seeds=(1,))
     rows = tuple(

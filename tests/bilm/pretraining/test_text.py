@@ -103,15 +103,6 @@ def test_odd_text_is_read(folder):
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("order", [None, Random(0)])
-def test_text_that_is_not_utf_8_is_refused_with_its_place(folder, order):
-    for name, data in (("1.txt.gz", b"caf\xe9\n"), ("2.txt", "They play\n".encode("utf-16"))):
-        write(folder / "a.txt", "They play\n")
-        path = write(folder / name, data)
-        with pytest.raises(ValueError, match=f"{name}:1: expected UTF-8 text, found the byte"):
-            joined(Text(["a.txt", path]), order)
-
-
 def test_long_lines_are_cut_into_sentences(folder):
     path = write(folder / "a.txt", "a b c d e f g\nh i j\nk\n")
     assert joined(Text(path, max_tokens=3)) == ["a b c", "d e f", "g", "h i j", "k"]

@@ -113,14 +113,6 @@ def test_earlier_entities_are_kept(pipeline, archive_of):
     assert entities(nlp(doc)) == [(start, end, "MINE"), *found[1:]]
 
 
-def test_the_batch_size_changes_nothing(pipeline, archive_of):
-    nlp = pipeline("elmo_ner", archive=archive_of("ner"))
-    texts = [TEXT, "", "London", "Tom lives in Nairobi with Anna."] * 2
-    alone = [entities(nlp(text)) for text in texts]
-    for batch_size in (4, 8):
-        assert [entities(doc) for doc in nlp.pipe(texts, batch_size=batch_size)] == alone
-
-
 def test_spacy_scores_entities(pipeline, archive_of):
     nlp = pipeline("elmo_ner", archive=archive_of("ner"))
     gold = [(e.start_char, e.end_char, e.label_) for e in nlp(TEXT).ents]

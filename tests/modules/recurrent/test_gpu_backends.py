@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from elmo_plugin.modules import tuning
-from elmo_plugin.modules.recurrent import graph_scan, step_graphs
+from elmo_plugin.modules.recurrent import step_graphs
 from elmo_plugin.modules.recurrent.cells import LstmCell
 from elmo_plugin.modules.recurrent.layer import recurrences
 from elmo_plugin.modules.recurrent.scan import LayerCall
@@ -130,13 +130,6 @@ def test_few_graphs_are_kept(monkeypatch, captured):
     step_graphs._graphs.clear()
     gc.collect()
     assert not step_graphs._weights
-
-
-@pytest.mark.parametrize(
-    "rows, most", [(1, 1), (8, 8), (9, 10), (16, 16), (17, 20), (33, 40), (1000, 1024)]
-)
-def test_numbers_of_sentences_are_rounded_up_by_a_quarter_at_most(rows, most):
-    assert graph_scan._rounded(rows) == most
 
 
 def test_cudnn_under_autocast_is_exact_and_its_weights_are_one_piece_of_memory(monkeypatch):

@@ -28,16 +28,6 @@ def inputs():
     return torch.randn(sum(UNEVEN), INPUT_DIM)
 
 
-def test_results_are_the_same_without_gradients(lstm, inputs):
-    state = RecurrentState(torch.randn(6, PROJECTION_DIM), torch.randn(6, DIM))
-    for first in (None, state):
-        learned, learned_state = lstm(inputs, UNEVEN, first)
-        with torch.no_grad():
-            read, read_state = lstm(inputs, UNEVEN, first)
-        assert learned.requires_grad and not read.requires_grad
-        assert_same([learned, *learned_state], [read, *read_state], 1e-6)
-
-
 def test_a_frozen_lstm_stays_packed_and_passes_on_gradients(lstm, inputs):
     lstm.requires_grad_(False)
     outputs, _ = lstm(inputs, UNEVEN)

@@ -300,17 +300,6 @@ def test_the_clips_of_these_tests_are_active_for_some_and_not_for_all():
         assert 0.1 < share < 0.9
 
 
-def test_pieces_joined_by_the_carried_state_are_the_whole(way):
-    if way.name == "cudnn" and type(way.cell) is GruCell:
-        pytest.skip("has no state before the first step")
-    _, values = way.make([3] * 5)
-    whole = run(way.cell, values, [3] * 5)
-    first = run(way.cell, values._replace(inputs=values.inputs[:6]), [3, 3])
-    state = (part.to(way.device) for part in first[1:])
-    second = run(way.cell, Values(values.inputs[6:], values.weights, *state), [3, 3, 3])
-    assert_same((torch.cat([first[0], second[0]]), *second[1:]), whole, 1e-6)
-
-
 @pytest.mark.parametrize("batch_sizes", [[3, 2], [2], [2, 0], [0]], ids=str)
 def test_a_state_may_have_rows_of_sentences_without_tokens(way, batch_sizes):
     if way.name == "cudnn" and (type(way.cell) is GruCell or 0 in batch_sizes):
@@ -474,17 +463,6 @@ def test_large_and_odd_numbers_of_rows_are_the_same(monkeypatch, name):
     weights = Weights(torch.randn(4, 3), torch.randn(4, 6), torch.randn(4), torch.randn(6, 1))
     exact = Values(torch.randn(3, 3), weights).to(torch.float64)
     assert_same(run(cell, exact.to(torch.float32), [2, 1]), slow(cell, exact, [2, 1]), 1e-5)
-
-
-def test_input_gates_made_in_pieces_are_the_same(monkeypatch):
-    only(monkeypatch, "loop")
-    cell = HighwayLstmCell()
-    values = make_values(cell, False, UNEVEN).to(torch.float32)
-    expected = run(cell, values, UNEVEN)
-    # Fewer than one step fills, then a few steps.
-    for most in (1, 9 * len(cell.gates) * DIM):
-        monkeypatch.setattr(tuning, "MAX_INPUT_GATES", most)
-        assert_same(run(cell, values, UNEVEN), expected, 1e-6)
 
 
 # Up to a number of products, compiled steps are in float32.

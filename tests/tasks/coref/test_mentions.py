@@ -4,7 +4,6 @@ import torch
 from elmo_plugin.tasks.coref.mentions import (
     MentionScorer,
     ScoringSettings,
-    Spans,
     enumerate_spans,
     prune_spans,
 )
@@ -94,21 +93,3 @@ def test_of_equal_scores_the_first_is_chosen():
     spans, plain = enumerate_spans(torch.tensor([9]), 4), every_span([9], 4)
     scores = torch.tensor([0.0, 1.0]).repeat(len(plain))[: len(plain)]
     assert prune_spans(spans, scores, 6).tolist() == greedy(plain, scores, 6)
-
-
-@pytest.mark.parametrize(
-    "better, worse, kept",
-    [
-        ((2, 5), (4, 7), [0]),
-        ((4, 7), (2, 5), [1]),
-        ((2, 5), (5, 6), [0]),
-        ((2, 5), (3, 5), [0, 1]),
-        ((2, 5), (2, 3), [0, 1]),
-        ((2, 5), (3, 4), [0, 1]),
-        ((2, 5), (6, 7), [0, 1]),
-    ],
-)
-def test_crossing_spans_are_skipped_and_nested_ones_kept(better, worse, kept):
-    (first, first_score), (second, second_score) = sorted([(better, 2.0), (worse, 1.0)])
-    spans = Spans(torch.tensor([first[0], second[0]]), torch.tensor([first[1], second[1]]))
-    assert prune_spans(spans, torch.tensor([first_score, second_score]), 2).tolist() == kept

@@ -3,8 +3,6 @@ Where a name in capitals such as TC-A-4 stands, clusters and figures are those t
 the reference scorer published along with it, to test it by.
 """
 
-import itertools
-import random
 import re
 from fractions import Fraction
 
@@ -57,6 +55,8 @@ TC-L-1:
     AB CD FGH | ABC DEFG | muc 1/2 2/5
 TC-N-1: single mentions count in all but MUC:
     a b c | a b c | muc 0 0, b3 1 1, ceafe 1 1
+the two most similar clusters are not mapped to each other:
+    abcde f | abcf de | muc 3/4 3/4, b3 3/5 3/4, ceafe 17/35 17/35
 nothing found:
      | ab cd | muc 0 0, b3 0 0, ceafe 0 0
 nothing to find:
@@ -94,74 +94,6 @@ def test_scores_are_those_of_the_reference_scorer_and_by_hand(predicted, gold, f
         f1 = 2 * precision * recall / (precision + recall) if precision + recall else 0
         found = [scores[f"{measure}_{kind}"] for kind in ("precision", "recall", "f1")]
         assert found == pytest.approx([float(number) for number in (precision, recall, f1)])
-
-
-def random_clusters(generator, mentions):
-    """Some of the mentions in clusters, many of them single."""
-    chosen = generator.sample(mentions, generator.randint(0, len(mentions)))
-    found = {}
-    for mention in chosen:
-        found.setdefault(generator.randint(0, 4), []).append(mention)
-    return list(found.values())
-
-
-def slow_muc(key, response):
-    """Vilain et al.'s recall: how many links the parts of each key cluster lack."""
-    right = total = 0
-    for cluster in key:
-        parts = [set(cluster) & set(other) for other in response]
-        rest = set(cluster).difference(*parts)
-        right += len(cluster) - len([part for part in parts if part]) - len(rest)
-        total += len(cluster) - 1
-    return Fraction(right, total or 1)
-
-
-def slow_b_cubed(key, response):
-    """Mention by mention."""
-    found, total = Fraction(0), sum(map(len, key))
-    for mention in [mention for cluster in key for mention in cluster]:
-        (own,) = [cluster for cluster in key if mention in cluster]
-        for other in response:
-            if mention in other:
-                found += Fraction(len(set(own) & set(other)), len(own))
-    return found / (total or 1)
-
-
-def slow_ceaf(key, response, phi):
-    """The best of all mappings, over the similarity of the key clusters to themselves."""
-    short, long = sorted((key, response), key=len)
-    best = max(
-        sum((phi(a, b) for a, b in zip(short, mapped)), Fraction(0))
-        for mapped in itertools.permutations(long, len(short))
-    )
-    return best / (sum(phi(cluster, cluster) for cluster in key) or 1)
-
-
-def phi_4(a, b):
-    return Fraction(2 * len(set(a) & set(b)), len(a) + len(b))
-
-
-SLOW = {
-    "muc": slow_muc,
-    "b3": slow_b_cubed,
-    "ceafe": lambda key, response: slow_ceaf(key, response, phi_4),
-}
-
-
-def test_scores_follow_the_definitions():
-    mentions = [(start, start + length) for start in range(4) for length in range(3)]
-    for seed in range(30):
-        generator = random.Random(seed)
-        predicted = random_clusters(generator, mentions)
-        gold = random_clusters(generator, mentions)
-        scores = score((predicted, gold))
-        for measure, of in SLOW.items():
-            expected = [float(of(predicted, gold)), float(of(gold, predicted))]
-            found = [scores[f"{measure}_{kind}"] for kind in ("precision", "recall")]
-            assert found == pytest.approx(expected), (seed, measure)
-        shuffled = [generator.sample(cluster, len(cluster)) for cluster in predicted]
-        again = score((generator.sample(shuffled, len(shuffled)), gold))
-        assert again == pytest.approx(scores), seed
 
 
 def count_three_documents():

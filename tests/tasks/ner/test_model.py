@@ -1,5 +1,3 @@
-import itertools
-
 import pytest
 import torch
 from allennlp.data import Token, Vocabulary
@@ -75,7 +73,7 @@ def test_forward_is_what_the_equations_say(tiny, tiny_vocab):
     torch.testing.assert_close(loss, -torch.stack(log_likelihoods).mean(), rtol=1e-5, atol=1e-5)
 
 
-def test_answers_are_the_best_of_all_legal_sequences_and_those_of_allennlp(tiny_vocab):
+def test_answers_are_the_best_legal_sequences_of_allennlp(tiny_vocab):
     model = build("ner", tiny_vocab)
     torch.manual_seed(4)
     logits = torch.randn(6, 4, len(model.tags)) * 2
@@ -87,22 +85,6 @@ def test_answers_are_the_best_of_all_legal_sequences_and_those_of_allennlp(tiny_
     weights = {n: w for n, w in model.crf.state_dict().items() if n != "_constraint_mask"}
     oracle.load_state_dict(weights, strict=False)
     assert found == [tags for tags, _ in oracle.viterbi_tags(logits, mask)]
-    field = {name: w.detach() for name, w in model.crf.state_dict().items()}
-    for sentence, length, answer in zip(logits, mask.sum(1).tolist(), found):
-        every = itertools.product(range(len(model.tags)), repeat=length)
-        legal = [list(t) for t in every if is_legal([model.tags[index] for index in t])]
-        assert answer == max(legal, key=lambda t: slow.score(field, sentence, t).item())
-
-
-def is_legal(tags) -> bool:
-    """Whether tags are BIOUL: every entity opened is closed by its own type."""
-    open_type = None
-    for tag in tags:
-        prefix, _, kind = tag.partition("-")
-        if (prefix in "IL") != (open_type is not None) or prefix in "IL" and kind != open_type:
-            return False
-        open_type = kind if prefix in "BI" else None
-    return open_type is None
 
 
 def test_a_type_that_training_never_saw_is_scored_but_not_learned_from(vocab, reader, tmp_path):
