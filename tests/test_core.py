@@ -74,6 +74,7 @@ print(opened)
 
 def test_vectors_of_sentences_and_mixes_without_allennlp(tmp_path):
     script = """
+from shutil import make_archive
 import torch
 from elmo_plugin import (
     Bilm, BilmOptions, Elmo, ScalarMix, embed_sentences, load_bilm, load_weights, save_weights
@@ -91,6 +92,9 @@ torch.testing.assert_close(mixed[0], vectors[0].mean(dim=0), atol=1e-5, rtol=1e-
 mixed.sum().backward()
 torch.testing.assert_close(ScalarMix(3).weights(), torch.full((3,), 1 / 3))
 save_weights(bilm, "weights.safetensors")
+bilm.save_pretrained("folder")
+zipped = load_bilm(make_archive("folder", "zip", "folder"))
+assert all(torch.equal(a, b) for a, b in zip(bilm.parameters(), zipped.parameters()))
 again = Bilm(BilmOptions.from_dict(bilm.options.source))
 load_weights(again, "weights.safetensors")
 assert all(torch.equal(a, b) for a, b in zip(bilm.parameters(), again.parameters()))

@@ -5,7 +5,7 @@ import re
 import sys
 from http.client import HTTPException, HTTPResponse
 from pathlib import Path
-from urllib.error import HTTPError
+from urllib.error import HTTPError, URLError
 from urllib.parse import unquote, urlsplit
 from urllib.request import Request, urlopen
 
@@ -55,6 +55,8 @@ def _fetch(url: str, path: Path) -> None:
                 f"No such file, or no permission to read it (HTTP status {error.code}): {url}."
             ) from error
         raise _failed(url, error) from error
+    except URLError as error:
+        raise _failed(url, error.reason) from error
     except (OSError, HTTPException, ValueError) as error:
         raise _failed(url, error) from error
     print(f"Downloading {url} to {path}", file=sys.stderr, flush=True)
