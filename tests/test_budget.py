@@ -24,7 +24,7 @@ MOST_LINES = {
     "training": 1_120,
     "top level": 2_510,
 }
-MOST_RAISES = 305
+MOST_RAISES = 306
 # Modules of at most 30 lines: each is one more file to open.
 MOST_SMALL_FILES = 32
 

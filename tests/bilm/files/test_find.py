@@ -21,7 +21,7 @@ from elmo_plugin.util.errors import ConfigurationError
 from tests.bilm.files.test_folders import assert_same
 from tests.bilm.token_files import save_token_bilm
 from tests.bilm.trained import COUNTS, WORDS, StandIn, save_run, vocabulary
-from tests.guide import PROJECT
+from tests.guide import FIXTURES, PROJECT
 from tests.web_server import web_server
 
 PAGE = PROJECT / "docs/bilm-files.md"
@@ -68,6 +68,7 @@ def places(make_bilm, tmp_path_factory):
     shutil.copytree(folder, root / "out/lm")
     shutil.copy(archive, root / "out/lm/model.tar.gz")
     write_files(root / "repository", bilm)
+    shutil.copytree(FIXTURES / "many_langs/both", root / "models/many_langs")
     return bilm, root
 
 
@@ -108,6 +109,8 @@ def test_each_line_of_the_guide_opens_a_bilm(opening, what, arguments):
     bilm = opening.run(arguments)
     if "comes with" in what:
         assert bilm.options.lstm.dim == 512
+    elif "ELMoForManyLangs" in what:
+        assert bilm.options.char_cnn.character_unit == "table"
     else:
         assert_same(bilm, opening.bilm)
     assert not bilm.training
