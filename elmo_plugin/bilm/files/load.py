@@ -6,7 +6,7 @@ from typing import Any, Callable, Dict, List, Optional, Type, Union
 import torch
 
 from elmo_plugin.bilm.bilm import Bilm
-from elmo_plugin.bilm.files.find import find_bilm, may_be_elsewhere
+from elmo_plugin.bilm.files.find import find_bilm, may_be_elsewhere, options_of
 from elmo_plugin.bilm.files.trained import read_parameters, stored_options_by_prefix
 from elmo_plugin.bilm.options import BilmOptions
 from elmo_plugin.bilm.stored_options import STORED_OPTIONS
@@ -127,7 +127,7 @@ def read_options(
     if options_file is None and (bilm or setting("ELMO_BILM")):
         with find_bilm(*chosen_bilm(bilm)) as found:
             return found.options
-    return BilmOptions.from_file(files[0])
+    return options_of(files[0])
 
 
 def _check_for_elmo(options: BilmOptions, location: str) -> None:
