@@ -1,5 +1,6 @@
 """Finds the options and the weights of a biLM, checks that they fit, and builds it."""
 
+import os
 from os import PathLike
 from typing import Any, Callable, Dict, List, Optional, Type, Union
 
@@ -41,7 +42,8 @@ def load_bilm(
         `ELMO_WEIGHTS`, or the biLM that comes with the package.
     options_file, weight_file : `Optional[Union[str, PathLike]]`
         The two files, in place of `bilm`: local paths or URLs, see `local_path`. The first may also
-        be given as `bilm`. `weight_file` may also be a trained model, see `load_weights`.
+        be given as `bilm`, and may be a folder with both. `weight_file` may also be a trained
+        model, see `load_weights`.
     stateful, warm_up : `bool`
         See `Bilm`.
     dtype : `str`
@@ -55,6 +57,10 @@ def load_bilm(
     check_one_of(COMPUTE_DTYPES, dtype=dtype)
     if weight_file is not None and options_file is None:
         bilm, options_file = None, bilm
+    elif weight_file is None and bilm is None and options_file is not None:
+        # A folder holds the weights, too.
+        if os.path.isdir(os.path.expanduser(options_file)):
+            bilm, options_file = options_file, None
     # For the default biLM, whose path differs between machines, an archive stores an empty path.
     source = str(next((each for each in (bilm, options_file) if each is not None), ""))
     settings: Dict[str, Any] = {"stateful": stateful, "warm_up": warm_up, "source": source}
