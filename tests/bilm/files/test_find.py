@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from elmo_plugin.bilm import Bilm, load_bilm, save_weights
+from elmo_plugin.bilm import Bilm, load_bilm, read_options, save_weights
 from elmo_plugin.bilm.files.find import softmax_of_bilm
 from elmo_plugin.bilm.files.folders import save_bilm
 from elmo_plugin.bilm.files.published import PUBLISHED, PublishedBilm
@@ -140,6 +140,12 @@ def test_a_url_of_token_embeddings_brings_its_words(opening, make_options, place
 
 def test_a_url_of_nlpls_names_is_read(opening):
     assert_same(opening.run('"https://host/nlpl/216/options.json"'), opening.bilm)
+
+
+def test_options_may_be_those_of_a_folder(opening):
+    assert read_options("out/lm") == read_options(bilm="216.zip") == opening.bilm.options
+    assert_same(load_bilm("allennlp", "models/weights.hdf5"), opening.bilm)
+    assert_same(load_bilm(options_file="models/elmo"), opening.bilm)
 
 
 def test_a_local_folder_comes_before_a_name(opening, make_bilm, places):
