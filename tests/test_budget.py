@@ -13,7 +13,7 @@ FILES = {path: path.read_text(encoding="utf-8").splitlines() for path in PACKAGE
 # Lines of Python by room. Modules beside the rooms and the small ones count as the top level.
 MOST_LINES = {
     "analysis": 3_550,
-    "bilm": 4_670,
+    "bilm": 4_680,
     "commands": 2_300,
     "corpora": 1_660,
     "elmo": 2_200,

@@ -130,9 +130,8 @@ def read_options(
     archived = _archived_options(files, serialization_dir, source)
     if archived is not None:
         return archived
-    folder = options_file if options_file and os.path.isdir(options_file) else None
-    if folder or (options_file is None and (bilm or setting("ELMO_BILM"))):
-        with find_bilm(*chosen_bilm(folder or bilm)) as found:
+    if options_file is None and (bilm or setting("ELMO_BILM")):
+        with find_bilm(*chosen_bilm(bilm)) as found:
             return found.options
     return options_of(files[0])
 
