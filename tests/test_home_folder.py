@@ -1,6 +1,7 @@
 """`~` is the home folder wherever something is written."""
 
 import os
+import shutil
 from functools import partial
 from pathlib import Path
 
@@ -46,7 +47,6 @@ def home(tmp_path, monkeypatch):
         ["elmo-vocabulary", "text", "~/out"],
         ["elmo-experiments", "~/out"],
         ["elmo-neighbours", "build", "text", "~/out"],
-        ["elmo-report", RESULTS, "--pictures", "~/out"],
         ["elmo-study", FIXTURES / "studies/table7.jsonnet", "--serialization-dir=~/out", "--show"],
     ],
     ids=lambda arguments: arguments[0],
@@ -54,6 +54,13 @@ def home(tmp_path, monkeypatch):
 def test_commands(home, arguments):
     running.run(*arguments)
     assert list(home.glob("out*"))
+
+
+def test_pictures_of_a_report(home, tmp_path):
+    # The page is written beside the results.
+    results = shutil.copytree(RESULTS, tmp_path / "results")
+    running.run("elmo-report", results, "--pictures", "~/out")
+    assert list(home.glob("out/*.svg"))
 
 
 @pytest.mark.parametrize("command", ["predict", "evaluate"])
