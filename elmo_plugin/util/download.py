@@ -50,6 +50,7 @@ def _fetch(url: str, path: Path) -> None:
     try:
         response = urlopen(request, timeout=_TIMEOUT)
     except HTTPError as error:
+        error.close()
         if error.code in _MISSING:
             raise FileNotFoundError(
                 f"No such file, or no permission to read it (HTTP status {error.code}): {url}."

@@ -12,7 +12,7 @@ def test_an_instance_holds_the_words_of_a_sentence(tmp_path):
 
 
 def test_impossible_settings_are_refused(make_options):
-    with pytest.raises(ConfigurationError, match="`options` or `options_file`, found both"):
+    with pytest.raises(ConfigurationError, match="found `options` and `options_file`"):
         BilmReader(options=make_options(), options_file="options.json")
     with pytest.raises(ConfigurationError, match="`lstm.dim` is missing"):
         BilmReader(options={**make_options(), "lstm": {}})
