@@ -13,7 +13,7 @@ FILES = {path: path.read_text(encoding="utf-8").splitlines() for path in PACKAGE
 # Lines of Python by room. Modules beside the rooms and the small ones count as the top level.
 MOST_LINES = {
     "analysis": 3_550,
-    "bilm": 4_680,
+    "bilm": 4_700,
     "commands": 2_300,
     "corpora": 1_660,
     "elmo": 2_200,
@@ -22,9 +22,9 @@ MOST_LINES = {
     "serve": 770,
     "tasks": 4_310,
     "training": 1_120,
-    "top level": 2_510,
+    "top level": 2_520,
 }
-MOST_RAISES = 306
+MOST_RAISES = 310
 # Modules of at most 30 lines: each is one more file to open.
 MOST_SMALL_FILES = 32
 

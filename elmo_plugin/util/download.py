@@ -5,6 +5,7 @@ import re
 import sys
 from http.client import HTTPException, HTTPResponse
 from pathlib import Path
+from typing import Optional
 from urllib.error import HTTPError, URLError
 from urllib.parse import unquote, urlsplit
 from urllib.request import Request, urlopen
@@ -21,22 +22,31 @@ _TIMEOUT = 60
 _MISSING = (403, 404, 410)
 
 
-def download(url: str, folder: Path) -> Path:
+def download(url: str, folder: Path, owner: Optional[str] = None) -> Path:
     """
     The local copy of a file on a web server (`http://` or `https://`), below `folder`. It is
     fetched once, with progress on standard error, into `FILE.unfinished`, which is renamed when it
-    is complete. Files of one folder of the server are beside each other.
+    is complete. Each URL has a folder of its own; files with the same `owner`, the URL of the file
+    that they belong to, are beside each other.
 
     Raises `FileNotFoundError` if there is no such file or the server does not allow reading it, and
     `ConfigurationError` if the server cannot be reached or breaks off; the next call starts again.
     """
-    parts = urlsplit(url)
-    above, _, name = parts.path.rpartition("/")
-    digest = hashlib.sha256(f"{parts.scheme}://{parts.netloc}{above}?{parts.query}".encode())
+    digest = hashlib.sha256((owner or url).encode())
+    try:
+        name = urlsplit(url).path.rpartition("/")[2]
+    except ValueError as error:
+        raise _failed(url, error) from error
     name = re.sub(r"[^\w.-]", "_", unquote(name)).lstrip(".") or "index"
     path = folder / digest.hexdigest()[:16] / name
     if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ConfigurationError(
+                f"{folder}, the folder of downloads, cannot be created: {error.strerror}. Set "
+                "XDG_CACHE_HOME to a folder that can be written."
+            ) from error
         with FileLock(f"{path}.lock"):
             # Another process may have fetched it in the meantime.
             if not path.exists():

@@ -52,11 +52,12 @@ def unpack_zip(path: Union[str, PathLike], folder: Union[str, PathLike], locatio
             )
         for member in members:
             # Has the same checks; a link in a zip file is unpacked as a file with its target.
-            checked = tarfile.TarInfo(member.filename.rstrip("/"))
+            name = member.filename.replace("\\", "/")
+            checked = tarfile.TarInfo(name.rstrip("/"))
             checked.size = member.file_size
             target = _checked_target(checked, folder, location)
             # Reads no more than `file_size` bytes, and compares the checksum.
-            content = None if member.is_dir() else archive.open(member)
+            content = None if name.endswith("/") else archive.open(member)
             _write(target, content)
 
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import Iterator, List, Optional, Union
+from typing import Callable, Iterator, List, Optional, Union
 from urllib.parse import urljoin, urlsplit
 
 from elmo_plugin.bilm.files.found import FoundBilm
@@ -72,6 +72,10 @@ def find_bilm(
                 raise ConfigurationError(str(error).replace(folder, str(name))) from error
     elif _is_json(path):
         yield of_options_file(path)
+    elif path.suffix in (".zip", ".gz", ".tgz", ".tar"):
+        raise ConfigurationError(
+            f"{name} cannot be read; it is damaged, cut short, or no archive. Copy it again."
+        )
     else:
         raise ConfigurationError(
             f"{name} is no biLM: expected a folder, a zip or tar archive, or an options file, "
@@ -116,7 +120,7 @@ def _of_files(options_file: Union[str, PathLike], weight_file: Union[str, PathLi
 def _local(name: str, revision: Optional[str], token: Optional[str]) -> Path:
     """The local folder, archive or options file, downloaded if needed."""
     path = Path(os.path.expanduser(name.removeprefix("file://")))
-    if path.exists():
+    if os.path.exists(path):
         return path
     if name in PUBLISHED and PUBLISHED[name].is_shipped:
         return _shipped(name)
@@ -145,17 +149,24 @@ def _shipped(name: str) -> Path:
 
 def _fetched(url: str, weights: Optional[str] = None) -> Path:
     """Downloads a file and, if it is an options file, the files that belong to it."""
-    folder = downloads_folder()
+    get = partial(download, folder=downloads_folder(), owner=url)
     try:
-        path = download(url, folder)
-        if not _is_json(path):
+        path = get(url)
+        if is_archive(path) or zipfile.is_zipfile(path):
             return path
+        if not _is_json(path):
+            # Perhaps a page of the server, or cut short: it must not be read again.
+            path.unlink()
+            raise ConfigurationError(
+                f"{url}: expected a zip, an archive or an options file, found another file or a "
+                "part of one. Check the URL, or try it again."
+            )
         if weights_beside(path) is None:
             names = weights_names(urlsplit(url).path.rpartition("/")[2])
             *others, last = [weights] if weights else [_beside(url, name) for name in names]
-            _download_first(others, last, folder)
+            _download_first(others, last, get)
         if _has_token_embeddings(path):
-            download(_beside(url, VOCABULARY_FILE), folder)
+            get(_beside(url, VOCABULARY_FILE))
     except FileNotFoundError as error:
         raise ConfigurationError(
             f"{error} Expected a zip, an archive, or an options file and its weights in one "
@@ -164,12 +175,12 @@ def _fetched(url: str, weights: Optional[str] = None) -> Path:
     return path
 
 
-def _download_first(urls: List[str], last: str, folder: Path) -> None:
+def _download_first(urls: List[str], last: str, get: Callable[[str], Path]) -> None:
     for url in urls:
         with suppress(FileNotFoundError):
-            download(url, folder)
+            get(url)
             return
-    download(last, folder)
+    get(last)
 
 
 def _beside(url: str, name: str) -> str:

@@ -235,7 +235,7 @@ def test_archives_are_not_trusted(tmp_path, monkeypatch):
 def test_a_part_of_a_zip_is_refused(places, tmp_path, kept):
     content = (places[1] / "216.zip").read_bytes()
     (tmp_path / "a.zip").write_bytes(content[: int(len(content) * kept)])
-    refused(tmp_path / "a.zip", "a.zip is no biLM")
+    refused(tmp_path / "a.zip", "a.zip cannot be read; it is damaged, cut short")
     damaged = bytearray(content)
     damaged[int(len(content) * kept)] ^= 255
     (tmp_path / "a.zip").write_bytes(damaged)
@@ -251,3 +251,30 @@ def test_the_names_that_could_mean_two_bilms_mean_none():
             assert json.loads(Path(options).read_text())["lstm"]["n_layers"] == 2
         else:
             assert re.fullmatch(r"https://allennlp\.s3\.amazonaws\.com/models/elmo/\S+", weights)
+
+
+def test_weights_of_another_bilm_on_the_server_are_not_taken(opening, make_bilm, places):
+    folder, others = places[1] / "several", (make_bilm(seed=6), make_bilm(seed=7))
+    for name, bilm in zip(("elmo_de", "elmo"), others):
+        write_files(folder, bilm, f"{name}_options.json", f"{name}_weights.hdf5")
+    write_files(folder, opening.bilm)
+    names = ("elmo_de_options.json", "elmo_options.json", "options.json")
+    for name, bilm in zip(names, (*others, opening.bilm)):
+        assert_same(opening.run(f'"https://host/several/{name}"'), bilm)
+
+
+def test_a_page_in_place_of_a_file_is_not_kept(opening, places):
+    broken = places[1] / "later.zip"
+    broken.write_bytes(b"<html>")
+    with pytest.raises(ConfigurationError, match="found another file or a part of one"):
+        opening.run('"https://host/later.zip"')
+    zipped(broken, places[1] / "nlpl/216")
+    assert_same(opening.run('"https://host/later.zip"'), opening.bilm)
+
+
+def test_a_zip_of_windows_is_read(opening, places, tmp_path):
+    assert_same(
+        load_bilm(zipped(tmp_path / "win.zip", places[1] / "nlpl/216", "m\\")), opening.bilm
+    )
+    with pytest.raises(ConfigurationError, match="there is no such file or folder"):
+        load_bilm("x" * 300)
