@@ -1,6 +1,6 @@
 """
 Compares what `load_bilm` computes from folders of ELMoForManyLangs with what its own `Embedder`
-computes, in all layers. Needs its package (PyPI elmoformanylangs, with overrides 3.1.0).
+computes, in all layers. Needs its package (elmoformanylangs, with overrides 3.1.0).
 
     python scripts/compare_many_langs.py             # random models of several shapes
     python scripts/compare_many_langs.py FOLDER      # a folder, for example a published one

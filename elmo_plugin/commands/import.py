@@ -12,7 +12,7 @@ describes them.
 
 example:
     %(prog)s bilm-tf/save my-bilm --vocabulary bilm-tf/vocab.txt
-    elmo score heldout.txt --options-file my-bilm/options.json --weight-file my-bilm/weights.hdf5
+    elmo score heldout.txt --bilm my-bilm
 """
 
 from dataclasses import dataclass
