@@ -5,7 +5,7 @@ import os
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 import numpy
 import torch
@@ -19,9 +19,7 @@ from elmo_plugin.elmo.token_batches import sentence_groups
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.files import expanded, is_pipe
 from elmo_plugin.util.tensors import WeightState
-from elmo_plugin.util.text_files import language_of
-
-_Path = Union[str, os.PathLike]
+from elmo_plugin.util.text_files import FilePath, language_of
 
 FORMAT_VERSION = 1
 _INDEX_FILE = "index.json"
@@ -49,8 +47,8 @@ class IndexSummary:
 
 def build_index(
     bilm: Bilm,
-    text: Sequence[_Path],
-    folder: _Path,
+    text: Sequence[FilePath],
+    folder: FilePath,
     layers: Optional[Sequence[int]] = None,
     words: Optional[Sequence[str]] = None,
     batch_size: int = 64,
@@ -133,7 +131,7 @@ def _new_settings(
     }
 
 
-def _texts(text: Sequence[_Path], folder: Path) -> List[Any]:
+def _texts(text: Sequence[FilePath], folder: Path) -> List[Any]:
     """The files of the text, which must not be in the index's folder."""
     paths = find_shards(list(text))
     for path in paths:

@@ -290,11 +290,7 @@ def settings_difference(found: Dict[str, Any], expected: Dict[str, Any]) -> str:
     )
 
 
-class DamagedStore(ConfigurationError):
-    """Files are in a state that a killed process cannot have left."""
-
-
-def damaged(folder: Path, reason: str) -> DamagedStore:
-    return DamagedStore(
+def damaged(folder: Path, reason: str) -> ConfigurationError:
+    return ConfigurationError(
         f"{folder} is damaged: {reason}. Delete it and run the command that wrote it again."
     )
