@@ -1,7 +1,6 @@
 """Layers of a frozen biLM equal those of its forward pass, with and without a cache."""
 
 import copy
-import logging
 import pickle
 import shutil
 
@@ -226,21 +225,6 @@ def test_the_type_does_not_depend_on_the_batch(bilm, folder, dtype, cached):
     for words in ([["a"], ["b"]], [["a"], ["a"]], []):
         ids = bilm.characters.batch_ids(words) if words else torch.zeros(0, 5, 50).long()
         assert frozen(ids).layers.dtype == torch.float32
-
-
-def test_found_and_sought_are_logged_when_an_epoch_begins(folder, sentences, caplog):
-    elmo = Elmo(cache=str(folder))
-    ids = elmo.bilm.characters.batch_ids([["a"], ["b"], ["a"]])
-    with caplog.at_level(logging.INFO):
-        elmo(ids)
-        elmo.eval()
-        elmo(ids)
-        elmo.train()
-        elmo.train()
-    counts = [message for message in caplog.messages if "sentences found" in message]
-    assert len(counts) == 2
-    assert "0 of 2 sentences found (0.0%); 2 sentences" in counts[0]
-    assert "2 of 2 sentences found (100.0%); 2 sentences" in counts[1]
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
