@@ -86,10 +86,4 @@ class SquadPredictor(TaskPredictor):
                 start, end = offsets[first][0], offsets[last][1]
                 answer = {"answer": passage[start:end], "start": start, "end": end}
                 n_best.append({**answer, "probability": probability})
-        if not n_best:
-            # Not a `ConfigurationError`, which would blame the line instead of the model.
-            raise RuntimeError(
-                "elmo-squad: all span probabilities are NaN, because the training of this model "
-                "diverged. Use another model."
-            )
         return {"id": metadata["question_id"], **n_best[0], "n_best": n_best}
