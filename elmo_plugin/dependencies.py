@@ -6,9 +6,7 @@ may therefore replace one of its dependencies with a version that it cannot use.
 """
 
 import shlex
-import tomllib
 from importlib import metadata
-from pathlib import Path
 from typing import List, Optional
 
 try:
@@ -46,16 +44,8 @@ def check_dependencies() -> None:
 
 
 def _declared_requirements() -> List[Requirement]:
-    """Reads the checkout's pyproject.toml if there is one: pip's record may be older."""
-    checkout = Path(__file__).resolve().parent.parent
-    # Not recognised by its setup.py, which badly made wheels also write into site-packages.
-    if (checkout / "constraints.txt").is_file():
-        settings = tomllib.loads((checkout / "pyproject.toml").read_text(encoding="utf-8"))
-        project = settings["project"]
-        lines = project["dependencies"] + project["optional-dependencies"]["allennlp"]
-        declared = [Requirement(line) for line in lines]
-    else:
-        declared = _requirements_of("elmo-plugin")
+    """What this package needs with its extra `allennlp`, as pip has recorded it."""
+    declared = _requirements_of("elmo-plugin")
     # The marker of a requirement names its extra.
     extra = {"extra": "allennlp"}
     needed = [each for each in declared if each.marker is None or each.marker.evaluate(extra)]

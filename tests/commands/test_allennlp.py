@@ -83,7 +83,7 @@ GREETING = '{"sentence": "Hello ."}\n{"sentence": "naïve"}\n'
     "name, content, message",
     [
         ("latin", GREETING.encode("latin-1"), ":2: expected UTF-8 text, found the byte 0xef"),
-        ("wide", GREETING.encode("utf-16"), ":1: expected UTF-8 text, found the byte order mark"),
+        ("wide", GREETING.encode("utf-16"), ":1: expected UTF-8 text, found the byte 0xff"),
         ("broken", b'\n{"sentence": "Hello ."}\n{"sentence"\n', ":3: expected a JSON object"),
         ("empty", b"", ": expected at least one instance to predict, found none."),
         ("blank", b"\n  \n", ": expected at least one instance to predict, found none."),

@@ -28,9 +28,8 @@ from elmo_plugin.bilm.files.softmax import SOFTMAX_FILE, SoftmaxWeights, find_so
 from elmo_plugin.bilm.files.trained import is_archive, read_parameters
 from elmo_plugin.bilm.options import OPTIONS_FILE, BilmOptions
 from elmo_plugin.bilm.vocabulary_file import VOCABULARY_FILE
-from elmo_plugin.util.download import download
 from elmo_plugin.util.errors import ConfigurationError, optional_package
-from elmo_plugin.util.files import downloads_folder
+from elmo_plugin.util.files import download
 from elmo_plugin.util.unpacking import unpack, unpack_zip
 
 _HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
@@ -149,7 +148,7 @@ def _shipped(name: str) -> Path:
 
 def _fetched(url: str, weights: Optional[str] = None) -> Path:
     """Downloads a file and, if it is an options file, the files that belong to it."""
-    get = partial(download, folder=downloads_folder(), owner=url)
+    get = partial(download, owner=url)
     try:
         path = get(url)
         if is_archive(path) or zipfile.is_zipfile(path):
