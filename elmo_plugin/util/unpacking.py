@@ -23,15 +23,20 @@ def unpack(path: Union[str, PathLike], folder: Union[str, PathLike], location: s
     it is damaged, contains links, devices or a path outside of the folder, or if the disk is full.
     """
     with _one_sentence(folder, location, "model.tar.gz"), tarfile.open(path) as archive:
+        # Python before 3.11.4 has no filters.
+        archive.extraction_filter = getattr(tarfile, "data_filter", None)
         for member in archive:
             # AllenNLP writes no links, and through links an archive could reach other files. At a
             # negative size, `tarfile` would read the same header again and again.
-            if not (member.isfile() or member.isdir()) or member.size < 0:
+            is_safe = (member.isfile() or member.isdir()) and member.size >= 0
+            if not is_safe or ".." in member.name.split("/"):
                 raise ConfigurationError(
-                    f"{location} is refused: {member.name[:200]!r} in it is a link, a device or of "
-                    "negative size."
+                    f"{location} is refused: {member.name[:200]!r} in it is a link or a device, of "
+                    "negative size, or leads out of the archive."
                 )
-            archive.extract(member, folder, filter="data")
+            # Like tar, reads an absolute path as one in the folder.
+            member.name = member.name.lstrip("/")
+            archive.extract(member, folder, set_attrs=False)
         # Read to the end of the compressed stream, where its checksum is.
         while archive.fileobj.read(_BLOCK):
             pass

@@ -113,9 +113,7 @@ def test_links_devices_and_paths_outside_of_an_archive_are_refused(
 ):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "deep" / "temporary"))
     (tmp_path / "deep" / "temporary").mkdir(parents=True)
-    reason = f"is refused: {added.name!r} in it is a link, a device"
-    if added.isfile():
-        reason = "which is outside the destination"
+    reason = f"is refused: {added.name!r} in it is a link or a device"
     refused(repack(tagger, tmp_path / "evil.tar.gz", members=[added]), reason)
     with pytest.raises(ConfigurationError, match=re.escape(reason)):
         TrainedModel.read(tmp_path / "evil.tar.gz")
@@ -301,7 +299,7 @@ def test_archives_that_a_configuration_names_are_loaded_in_the_same_way(
     repack(tagger, outer, reference(inner))
     refused(outer, f"{inner} (model.type in config.json) is refused")
     repack(tagger, inner, members=[member("../escaped", tarfile.REGTYPE)])
-    refused(outer, f"{inner} cannot be read", "'../escaped'")
+    refused(outer, f"{inner} is refused: '../escaped' in it is a link")
 
 
 def test_a_vocabulary_that_is_an_archive_is_not_unpacked(tagger, tmp_path):
