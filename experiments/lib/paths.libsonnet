@@ -21,7 +21,10 @@ local vectors(name) = if std.extVar(name) == '' then null else {
 };
 
 {
-  random_seed: std.parseInt(std.extVar('ELMO_SEED')),
+  random_seed:
+    local seed = std.extVar('ELMO_SEED');
+    if std.all([std.member('0123456789', digit) for digit in std.stringChars(seed)]) && seed != ''
+    then std.parseInt(seed) else error 'Expected ELMO_SEED to be a whole number, found ' + seed,
   // ELMO_BILM, or null if it is empty.
   bilm_name: if std.extVar('ELMO_BILM') == '' then null else std.extVar('ELMO_BILM'),
   bilm: {
