@@ -188,7 +188,9 @@ def test_one_name_takes_the_place_of_the_two_files(monkeypatch, tmp_path):
     assert elmo["bilm"] == str(tmp_path) and "options_file" not in elmo
     model, _, _ = build(params)
     assert_same(model.placement.elmo.bilm, load_bilm(*files))
-    with pytest.raises(ConfigurationError, match="unset ELMO_BILM, and set ELMO_OPTIONS and ELMO_W"):
+    with pytest.raises(
+        ConfigurationError, match="unset ELMO_BILM, and set ELMO_OPTIONS and ELMO_W"
+    ):
         Params.from_file(PROJECT / "experiments/bilm_finetune.jsonnet")
 
 
@@ -334,7 +336,7 @@ WRONG_SETTINGS = [
     ("sst_elmo", "elmo+: { lamda: 1 }", "elmo: no such settings: lamda; there are at, .*lambda, "),
     ("coref", "scoring+: { depth: 2 }", "coref.scoring: no such settings: depth; there are dro"),
     ("sst_elmo", "elmo+: { lambda: 'x' }", "elmo: expected `lambda` to be a number of at least 0,"),
-    ("sst_elmo", "elmo+: { trainable: 'yes' }", "`trainable` to be true or false, found \"yes\""),
+    ("sst_elmo", "elmo+: { trainable: 'yes' }", '`trainable` to be true or false, found "yes"'),
     ("sst_elmo", "elmo: 'original'", "sst: expected `elmo` to be an object or null, found"),
     ("sst", "num_epochs: 'three'", "sst: expected `num_epochs` to be a whole number of at least 1"),
     ("ner", "hidden_sizes: [0, 2]", r"`hidden_sizes` to be a list of whole .* found \[0,2\]"),
