@@ -36,7 +36,7 @@ from allennlp.data.fields import LabelField
 from allennlp.models import Model
 from allennlp.nn import RegularizerApplicator
 from allennlp.predictors import Predictor
-from allennlp.training import GradientDescentTrainer, Trainer
+from allennlp.training import GradientDescentTrainer, Trainer, gradient_descent_trainer
 from allennlp.training import trainer as allennlp_trainer
 from allennlp.training import util as training_util
 from allennlp.training.metric_tracker import MetricTracker
@@ -100,6 +100,15 @@ def create_serialization_dir(
         if (folder / "config.json").exists():
             cure += ", or give --recover to continue this run, or --force to delete it"
         raise ConfigurationError(f"{folder} exists and is not empty. {cure}.")
+    if recover and (folder / "config.json").exists():
+        before, now = Params.from_file(folder / "config.json").as_flat_dict(), params.as_flat_dict()
+        # A default of `get` that no setting has.
+        names = [n for n in {**before, **now} if before.get(n, ...) != now.get(n, ...)]
+        if names:
+            raise ConfigurationError(
+                f"{folder} was trained with other settings: {', '.join(names[:5])}. Recover "
+                "with the same experiment and --overrides, or choose a new folder."
+            )
     _create_serialization_dir(params, serialization_dir, recover, force)
 
 
@@ -228,6 +237,7 @@ MetricTracker.combined_score = allennlp_settings.combined_score
 # Tells users of --cuda-device to change the configuration.
 allennlp_train.check_for_gpu = check_for_gpu
 allennlp_trainer.check_for_gpu = check_for_gpu
+gradient_descent_trainer.check_for_gpu = check_for_gpu
 allennlp_predict.check_for_gpu = check_for_gpu
 allennlp_find_learning_rate.check_for_gpu = check_for_gpu
 # An --include-package that does not exist is a traceback.

@@ -329,36 +329,3 @@ def test_sentiment_is_dropped_out_as_in_allennlp():
 def test_a_misspelt_key_is_refused_by_name(changed):
     with pytest.raises(ConfigurationError, match="predicat_dim"):
         build(changed("srl_elmo", "{ model+: { predicat_dim: 3 } }"))
-
-
-WRONG_SETTINGS = [
-    ("sst", "num_epoch: 3", "sst: no such settings: num_epoch; there are batch_size, "),
-    ("sst_elmo", "elmo+: { lamda: 1 }", "elmo: no such settings: lamda; there are at, .*lambda, "),
-    ("coref", "scoring+: { depth: 2 }", "coref.scoring: no such settings: depth; there are dro"),
-    ("sst_elmo", "elmo+: { lambda: 'x' }", "elmo: expected `lambda` to be a number of at least 0,"),
-    ("sst_elmo", "elmo+: { trainable: 'yes' }", '`trainable` to be true or false, found "yes"'),
-    ("sst_elmo", "elmo: 'original'", "sst: expected `elmo` to be an object or null, found"),
-    ("sst", "num_epochs: 'three'", "sst: expected `num_epochs` to be a whole number of at least 1"),
-    ("ner", "hidden_sizes: [0, 2]", r"`hidden_sizes` to be a list of whole .* found \[0,2\]"),
-    ("coref", "scoring+: { dropout: 2 }", "coref.scoring: expected `dropout` to be a number from"),
-    ("sst", "batch_size: null", "`batch_size` to be a whole number of at least 1, found null"),
-    ("sst", "patience: 0", "`patience` to be a whole number of at least 1 or null, found 0"),
-    ("sst", "random_seed: 'abc'", "`random_seed` to be a whole number of at least 0, found"),
-    ("sst", "words: ['elmo']", "sst: expected `words` to be a list from words.libsonnet"),
-    ("sst", "corpus: 'train.txt'", "`corpus` to be an object { train, dev }, or"),
-    ("bilm_small", "dim: -3", "bilm: expected `dim` to be a whole number of at least 1, found -3"),
-    ("bilm_small", "dims: 3", "bilm: no such settings: dims; there are accumulate, "),
-    ("bilm_finetune", "initial: 'x'", "`initial` to be an object { options_file, weight_file } or"),
-]
-
-
-@pytest.mark.parametrize("name, setting, message", WRONG_SETTINGS, ids=lambda text: text[:24])
-def test_a_wrong_setting_is_named_as_it_was_written(changed, name, setting, message):
-    with pytest.raises(ConfigurationError, match=message):
-        changed(name, f"{{ settings+: {{ {setting} }} }}")
-
-
-def test_a_seed_of_the_environment_is_a_number(monkeypatch):
-    monkeypatch.setenv("ELMO_SEED", "abc")
-    with pytest.raises(ConfigurationError, match="ELMO_SEED to be a whole number, found abc"):
-        Params.from_file(PROJECT / "experiments/sst.jsonnet")

@@ -61,7 +61,8 @@ def from_file(
     try:
         params = _from_file(cls, path, ext_vars=ext_vars)
     except RuntimeError as error:
-        sentence = f"{path}: {jsonnet_message(str(error)) or error}"
+        sentence = jsonnet_message(str(error)) or str(error)
+        sentence = sentence if sentence.startswith(path) else f"{path}: {sentence}"
         hint = f" {_COPY} Import them from there." if "open import" in sentence else ""
         raise ConfigurationError(f"{sentence}{hint}") from error
     return cls(_overridden(params, path, params_overrides)) if params_overrides else params

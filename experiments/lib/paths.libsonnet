@@ -31,6 +31,9 @@ local vectors(name) = if std.extVar(name) == '' then null else {
     assert $.bilm_name == null :
            'This experiment names the two files of a biLM: unset ELMO_BILM, and set ELMO_OPTIONS '
            + 'and ELMO_WEIGHTS.',
+    assert self.options_file != '' && self.weight_file != '' :
+           'Expected both files of a biLM or neither: set ELMO_OPTIONS and ELMO_WEIGHTS, or ELMO_BILM '
+           + 'if both are in one folder.',
     options_file: std.extVar('ELMO_OPTIONS'),
     weight_file: std.extVar('ELMO_WEIGHTS'),
     // The vocabulary of the biLM's softmax, in the folder of its weights.
