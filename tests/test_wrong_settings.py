@@ -1,4 +1,4 @@
-"""Wrong settings of experiments and of `--overrides`, and files that are none: one sentence each."""
+"""Wrong settings of experiments and of `--overrides`, and files that are none: one sentence."""
 
 import json
 import re
@@ -81,8 +81,8 @@ def test_each_setting_has_a_kind_and_each_kind_a_setting():
 WRONG_OVERRIDES = [
     (
         {"settings.num_epochs": 3},
-        "--overrides: settings exist in jsonnet only. Override trainer.num_epochs, or write a file: "
-        f"(import '{EXPERIMENT}') + {{ settings+: {{ num_epochs: 3 }} }}",
+        "--overrides: settings exist in jsonnet only. Override trainer.num_epochs, or write a "
+        f"file: (import '{EXPERIMENT}') + {{ settings+: {{ num_epochs: 3 }} }}",
     ),
     ({"settings": {"num_epochs": 3}}, 'settings+: {"num_epochs": 3} }'),
     ({"settings.elmo.lambda": 1}, "+ { settings+: { elmo+: { lambda: 1 } } }"),
