@@ -85,6 +85,11 @@ def explanation(error: BaseException) -> Optional[str]:
         names, message = {found[-1][1]}, message[found[-1].end() :]
     if jsonnet := jsonnet_message(message):
         return jsonnet
+    if "OutOfMemoryError" in names:
+        return (
+            "the GPU has too little memory. Lower --batch-size, or the sizes of batches in the "
+            "experiment."
+        )
     if names & _USER_ERRORS or ("ValueError" in names and _BAD_INPUT.match(message)):
         return " ".join(message.split())
     return None
@@ -130,10 +135,11 @@ def _is_library(logger: str) -> bool:
 def _is_worth_showing(record: logging.LogRecord) -> bool:
     if record.levelno >= logging.WARNING:
         return not str(record.msg).startswith(_HIDDEN_WARNINGS)
-    # Tables of metrics are for `evaluate`; in training, metrics are in the progress bars.
-    is_of_model = record.name == "elmo_plugin.tasks.model"
-    is_table_of_epoch = sys.argv[1:2] == ["train"] and is_of_model
-    if record.name in _HIDDEN_INFORMATION or is_table_of_epoch:
+    # Tables of metrics are for `evaluate`, which prints the metrics itself; in training, they are in
+    # the progress bars.
+    repeated = {"train": "elmo_plugin.tasks.model", "evaluate": "allennlp.common.util"}
+    command = "".join(sys.argv[1:2])
+    if record.name in (*_HIDDEN_INFORMATION, repeated.get(command)):
         return False
     is_of_user = record.levelno >= logging.INFO and not _is_library(record.name)
     return is_of_user or any(

@@ -89,6 +89,11 @@ def test_an_interruption_is_one_sentence_and_exit_code_130(tmp_path, tagger):
         (ConfigurationError("key 'x' is\n  required"), "key 'x' is required"),
         (FileNotFoundError(2, "No such file", "a.txt"), "[Errno 2] No such file: 'a.txt'"),
         (ValueError("a.txt:3: expected a word"), "a.txt:3: expected a word"),
+        (
+            torch.OutOfMemoryError("CUDA out of memory."),
+            "the GPU has too little memory. Lower "
+            "--batch-size, or the sizes of batches in the experiment.",
+        ),
         (KeyboardInterrupt(), "stopped"),
         (SigTermReceived(), "stopped"),
         (RuntimeError("STATIC ERROR: a.jsonnet:1:2: no }\n"), "a.jsonnet:1:2: no }"),

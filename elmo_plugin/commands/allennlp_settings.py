@@ -109,6 +109,9 @@ def _of_jsonnet(params: Params, path: str, name: str, value: Any) -> str:
     if name == "settings":
         change = f"{{ settings+: {content}"
     like = _alike(params, inner)
+    if path.endswith("config.json"):
+        # Of an archive or a run: there is no jsonnet to import.
+        return f"--overrides: settings exist in jsonnet only. Override {like or 'the model'}."
     cure = f"Override {like}, or write" if like else "Write"
     return (
         f"--overrides: settings exist in jsonnet only. {cure} a file: (import '{path}') + "
