@@ -135,8 +135,8 @@ def _is_library(logger: str) -> bool:
 def _is_worth_showing(record: logging.LogRecord) -> bool:
     if record.levelno >= logging.WARNING:
         return not str(record.msg).startswith(_HIDDEN_WARNINGS)
-    # Tables of metrics are for `evaluate`, which prints the metrics itself. In training, metrics are
-    # in the progress bars.
+    # Tables of metrics are for `evaluate`, which prints metrics itself; in training, progress bars
+    # show them.
     repeated = {"train": "elmo_plugin.tasks.model", "evaluate": "allennlp.common.util"}
     command = "".join(sys.argv[1:2])
     if record.name in (*_HIDDEN_INFORMATION, repeated.get(command)):
