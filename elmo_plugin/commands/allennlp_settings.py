@@ -161,7 +161,8 @@ def pop_and_construct_arg(
     params: Params,
     **extras: Any,
 ) -> Any:
-    found, place = params.params.get(argument_name), f"{params.history}{argument_name}"
+    found: Any = params.params.get(argument_name)
+    place = f"{params.history}{argument_name}"
     expected, types = _KINDS.get(annotation, ("", (object,)))
     if found is not None and not isinstance(found, types):
         raise _unexpected(place, expected, found)

@@ -168,7 +168,7 @@ def classifier(tmp_path):
     corpus.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
     words = {"type": "embedding", "embedding_dim": 4}
     experiment = {
-        "dataset_reader": {"type": "text_classification_json"},
+        "dataset_reader": {"type": "text_classification_json", "tokenizer": "whitespace"},
         "train_data_path": str(corpus),
         "model": {
             "type": "basic_classifier",
