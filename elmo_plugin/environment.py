@@ -6,7 +6,7 @@ empty value counts as not set, unless that page says otherwise.
 import os
 from itertools import islice
 from os import PathLike
-from typing import Dict, List, Optional, Tuple, Union
+from typing import Any, Dict, List, Optional, Tuple, Union
 
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.files import cache_folder, shipped
@@ -99,7 +99,8 @@ def set_defaults() -> None:
     """
     names = (*DEFAULTS, _WHOLE_BILM, "ELMO_TURIAN", "ELMO_CACHE", "ELMO_SEED")
     values = {name: setting(name) for name in names}
-    _FILLED.update({name: values[name] for name in _BILM if not os.environ.get(name)})
+    filled = (*_BILM, "ELMO_DATA")
+    _FILLED.update({name: values[name] for name in filled if not os.environ.get(name)})
     os.environ.update(values)
     for name in _WORD_VECTORS:
         lines = _first_lines(os.environ[name]) if os.environ[name] else []
@@ -109,6 +110,17 @@ def set_defaults() -> None:
             os.environ[f"{name}_CASED"] = "yes" if words != words.lower() else ""
         for kind in ("DIM", "CASED"):
             os.environ.setdefault(f"{name}_{kind}", "")
+
+
+def note_on_fixtures(path: Any) -> Optional[str]:
+    """What a user should know who trains on a fixture because ELMO_DATA is not set."""
+    fixtures = _FILLED.get("ELMO_DATA")
+    if fixtures is None or not str(path).startswith(f"{fixtures}{os.sep}"):
+        return None
+    return (
+        "ELMO_DATA is not set, so this trains on a tiny sample that comes with elmo_plugin. Set it "
+        "to the folder of your corpora."
+    )
 
 
 def _first_lines(path: str, number: int = 1000) -> List[str]:

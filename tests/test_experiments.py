@@ -188,7 +188,9 @@ def test_one_name_takes_the_place_of_the_two_files(monkeypatch, tmp_path):
     assert elmo["bilm"] == str(tmp_path) and "options_file" not in elmo
     model, _, _ = build(params)
     assert_same(model.placement.elmo.bilm, load_bilm(*files))
-    with pytest.raises(RuntimeError, match="unset ELMO_BILM, and set ELMO_OPTIONS and ELMO_W"):
+    with pytest.raises(
+        ConfigurationError, match="unset ELMO_BILM, and set ELMO_OPTIONS and ELMO_W"
+    ):
         Params.from_file(PROJECT / "experiments/bilm_finetune.jsonnet")
 
 
@@ -276,11 +278,11 @@ def test_cove_needs_word_vectors_of_its_own_width(monkeypatch, tmp_path):
     with pytest.raises(ConfigurationError, match="100 wide, and `word_vectors` are 2 wide"):
         build(Params.from_file(experiment))
     monkeypatch.setenv("ELMO_GLOVE", "")
-    with pytest.raises(RuntimeError, match="CoVe reads word vectors: set ELMO_GLOVE"):
+    with pytest.raises(ConfigurationError, match="CoVe reads word vectors: set ELMO_GLOVE"):
         Params.from_file(experiment)
     monkeypatch.setenv("ELMO_GLOVE", str(path))
     monkeypatch.setenv("ELMO_COVE", "")
-    with pytest.raises(RuntimeError, match="CoVe: set ELMO_COVE to an encoder that reads"):
+    with pytest.raises(ConfigurationError, match="CoVe: set ELMO_COVE to an encoder that reads"):
         Params.from_file(experiment)
 
 

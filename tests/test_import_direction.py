@@ -54,6 +54,7 @@ ALLENNLP_SIDE = (
     "elmo_plugin.analysis.studies.checks",
     "elmo_plugin.bilm.character_indexer",
     "elmo_plugin.commands.allennlp_input",
+    "elmo_plugin.commands.allennlp_settings",
     "elmo_plugin.commands.study",
     "elmo_plugin.commands.subcommands",
     "elmo_plugin.dependencies",

@@ -148,7 +148,7 @@ def test_a_computer_without_room_or_rights_is_not_called_damage(
 
 
 def test_a_missing_gpu_or_full_memory_is_not_called_damage(tagger, monkeypatch):
-    with pytest.raises(ConfigurationError, match="^Experiment specified"):
+    with pytest.raises(ConfigurationError, match="^There is no GPU"):
         load_archive(tagger, cuda_device=torch.cuda.device_count())
     monkeypatch.setattr(archival, "_load_model", fails(torch.OutOfMemoryError("out of memory")))
     with pytest.raises(torch.OutOfMemoryError):

@@ -361,6 +361,14 @@ def test_training_without_labels_names_the_task_and_what_is_missing(task, field,
 
 
 @each_task
+def test_a_text_in_place_of_an_object_is_answered_with_a_correct_input(task, trained):
+    predictor = Predictor.from_archive(trained(task))
+    for call in (predictor.predict_json, lambda text: predictor.predict_batch_json([text])):
+        with pytest.raises(ValueError, match="expected an object like {.*found A text"):
+            call("A text")
+
+
+@each_task
 def test_a_line_gives_the_same_alone_in_a_batch_and_in_another_order(task, trained):
     predictor = Predictor.from_archive(trained(task))
     inputs = [predictor.load_line(line) for line in lines(task)]

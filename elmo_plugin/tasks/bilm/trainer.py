@@ -1,3 +1,4 @@
+import logging
 import os
 from typing import Any, Dict, Tuple
 
@@ -41,7 +42,18 @@ class PretrainingTrainer(RecoverableTrainer):
         self._metric_tracker.should_stop_early = self._should_stop_early
         if self._distributed and self.cuda_device.type == "cpu":
             self._share_cores()
-        return super()._try_train()
+        theirs = logging.getLogger(GradientDescentTrainer.__module__)
+        theirs.addFilter(self._without_patience)
+        try:
+            return super()._try_train()
+        finally:
+            theirs.removeFilter(self._without_patience)
+
+    def _without_patience(self, record: logging.LogRecord) -> bool:
+        """AllenNLP calls every early stop a lack of patience."""
+        if self._is_over and str(record.msg).startswith("Ran out of patience"):
+            record.msg = "The schedule of the learning rate has ended. Stopping training."
+        return True
 
     @overrides
     def _maybe_restore_checkpoint(self) -> None:

@@ -90,7 +90,7 @@ class CorefPredictor(TaskPredictor):
 
     @overrides
     def _json_to_instance(self, json_dict: JsonDict) -> Instance:
-        line = self._valid({"id": UNKNOWN, **json_dict}, "the document")
+        line = {"id": UNKNOWN, **self._valid(json_dict, "the document")}
         sentences, characters = _sentences(line)
         speakers = [name for name, words in zip(line.get("speakers", ()), sentences) for _ in words]
         instance = self._dataset_reader.text_to_instance(

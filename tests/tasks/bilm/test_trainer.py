@@ -150,6 +150,9 @@ def test_training_ends_with_the_schedule(tmp_path, clock, monkeypatch, order, bu
         learning_rate_scheduler={"type": "elmo-linear-decay", **budget},
     )
     train_here(experiment, tmp_path / "run")
+    log = (tmp_path / "run/out.log").read_text(encoding="utf-8")
+    assert "The schedule of the learning rate has ended" in log
+    assert "Ran out of patience" not in log
     # The time of the first batch does not count.
     assert len(rates) == 31
     epochs = len(list((tmp_path / "run").glob("metrics_epoch_*.json")))
