@@ -51,7 +51,7 @@ def write_index(folder: Path, bilm: Bilm, num_contexts: int) -> None:
             vectors = generator.standard_normal(shape, dtype="f4")
             vectors /= numpy.linalg.norm(vectors, axis=-1, keepdims=True)
             for line, layers in enumerate(vectors, start=first + 1):
-                writer.add(line, SENTENCE, range(len(SENTENCE)), layers)
+                writer.add(line, SENTENCE, layers)
             writer.commit(num_lines=first + number)
         writer.commit(complete=True)
 

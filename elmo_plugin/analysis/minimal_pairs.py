@@ -1,65 +1,46 @@
-from dataclasses import dataclass
-from itertools import tee
-from typing import Any, Dict, Iterable, Iterator, List, Optional
+"""How often a biLM finds the good sentence of a minimal pair more likely, as in BLiMP."""
 
-from elmo_plugin.analysis.surprisal import DIRECTIONS, Scorer, SentenceScore
+from typing import Callable, Dict, List, NamedTuple, Sequence
+
+import numpy
+
+from elmo_plugin.analysis.surprisal import DIRECTIONS, Scorer
 from elmo_plugin.corpora.minimal_pairs import MinimalPair
-
-Counts = Dict[str, Dict[str, List[int]]]
 
 _KINDS = ("set", "phenomenon", "field", "all")
 
 
-@dataclass(frozen=True)
-class JudgedPair:
-    """A pair and the scores of its sentences."""
+class PairAccuracy(NamedTuple):
+    """How many pairs a group has, and in how many the good sentence is more likely."""
 
-    pair: MinimalPair
-    good: SentenceScore
-    bad: SentenceScore
-
-    def is_right(self, direction: str) -> bool:
-        """Whether the good sentence is more likely. A tie is wrong, as in BLiMP."""
-        return self.good.surprisal(direction) < self.bad.surprisal(direction)
+    #: `set`, `phenomenon`, `field` or `all`.
+    kind: str
+    name: str
+    num_pairs: int
+    #: The share of right pairs in each of `DIRECTIONS`. A tie is wrong, as in BLiMP.
+    shares: List[float]
 
 
-def judge(
-    scorer: Scorer, pairs: Iterable[MinimalPair], batch_size: int = 64
-) -> Iterator[JudgedPair]:
-    """Scores the sentences of each pair, in order. RAM holds at most `8 * batch_size` pairs."""
-    to_score, scored = tee(pairs)
-    sentences = (sentence for pair in to_score for sentence in (pair.good, pair.bad))
-    scores = scorer.score(sentences, batch_size)
-    return map(JudgedPair, scored, scores, scores)
-
-
-class PairAccuracy:
-    """Counts how often the good sentence is more likely. `counts` continues an interrupted run."""
-
-    def __init__(self, counts: Optional[Counts] = None) -> None:
-        #: By kind and name of a group: numbers of all pairs, and of right pairs per direction.
-        self.counts: Counts = counts or {kind: {} for kind in _KINDS}
-
-    def add(self, judged: JudgedPair) -> None:
-        pair = judged.pair
-        right = [judged.is_right(direction) for direction in DIRECTIONS]
+def pair_accuracies(
+    scorer: Scorer,
+    pairs: Sequence[MinimalPair],
+    batch_size: int = 64,
+    on_progress: Callable[[int], object] = lambda num_pairs: None,
+) -> List[PairAccuracy]:
+    """
+    Scores the sentences of pairs, and returns the accuracies of each set, phenomenon and field, and
+    of all pairs. Calls `on_progress(1)` after each pair.
+    """
+    scores = scorer.score((each for pair in pairs for each in (pair.good, pair.bad)), batch_size)
+    groups: Dict[str, Dict[str, List[List[bool]]]] = {kind: {} for kind in _KINDS}
+    for pair, good, bad in zip(pairs, scores, scores):
+        right = [good.surprisal(name) < bad.surprisal(name) for name in DIRECTIONS]
         for kind, name in zip(_KINDS, (pair.uid, pair.phenomenon, pair.field, "all")):
             if name:
-                before = self.counts[kind].get(name, [0] * (1 + len(DIRECTIONS)))
-                self.counts[kind][name] = [old + new for old, new in zip(before, [1, *right])]
-
-    def table(self) -> List[Dict[str, Any]]:
-        """
-        One row per set, phenomenon and field, and one for all pairs: `kind`, `name`, `pairs`, and
-        the share of right pairs in each direction.
-        """
-        return [
-            {
-                "kind": kind,
-                "name": name,
-                "pairs": number,
-                **{direction: count / number for direction, count in zip(DIRECTIONS, right)},
-            }
-            for kind in _KINDS
-            for name, (number, *right) in self.counts[kind].items()
-        ]
+                groups[kind].setdefault(name, []).append(right)
+        on_progress(1)
+    return [
+        PairAccuracy(kind, name, len(right), numpy.mean(right, axis=0).tolist())
+        for kind in _KINDS
+        for name, right in groups[kind].items()
+    ]

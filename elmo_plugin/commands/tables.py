@@ -7,20 +7,6 @@ from typing import List, Sequence, Tuple
 from elmo_plugin.util.atomic_write import atomic_write
 from elmo_plugin.util.errors import ConfigurationError
 
-_LATEX = str.maketrans(
-    {
-        **{special: f"\\{special}" for special in "&%$#_{}"},
-        "\\": r"\textbackslash{}",
-        "~": r"\textasciitilde{}",
-        "^": r"\textasciicircum{}",
-        "<": r"\textless{}",
-        ">": r"\textgreater{}",
-        "±": r"$\pm$",
-        "λ": r"$\lambda$",
-        "³": r"$^3$",
-    }
-)
-
 
 def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]], num_left: int) -> str:
     """A table in Markdown. The columns after the first `num_left` are aligned to the right."""
@@ -28,20 +14,6 @@ def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]], num_left:
     lines: List[Sequence[str]] = [head, rule, *rows]
     escaped = ([cell.replace("|", r"\|") for cell in cells] for cells in lines)
     return "\n".join(f"| {' | '.join(cells)} |" for cells in escaped)
-
-
-def latex_table(head: Sequence[str], rows: Sequence[Sequence[str]], num_left: int) -> str:
-    """A table for the package booktabs, aligned like `markdown_table`."""
-
-    def line(cells: Sequence[str]) -> str:
-        escaped = (cell.translate(_LATEX) for cell in cells)
-        # A hyphen before a number is a minus sign.
-        return " & ".join(re.sub(r"(?<![^ ])-(?=\d)", "$-$", cell) for cell in escaped) + r" \\"
-
-    columns = "l" * num_left + "r" * (len(head) - num_left)
-    begin = rf"\begin{{tabular}}{{{columns}}}"
-    body = [r"\toprule", line(head), r"\midrule", *map(line, rows), r"\bottomrule"]
-    return "\n".join([begin, *body, r"\end{tabular}"])
 
 
 def replace_tables(path: Path, begin: str, end: str, tables: str) -> None:

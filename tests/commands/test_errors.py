@@ -52,8 +52,6 @@ MISTAKES = [
     ("score text.txt --output text.txt --force", "text.txt is part of the input"),
     ("score only.txt --output only.txt.gz --force", "only.txt.gz is part of the input; name"),
     ("score text.txt --output . --force", ". is a folder; expected the name of a file"),
-    ("score --pairs pairs.jsonl --output pairs.jsonl --force", "pairs.jsonl is part of the input"),
-    ("score --pairs file://HERE/pairs.jsonl --output pairs.jsonl --force", "is part of the input"),
     ("vocabulary *.txt* only.txt.gz --force", "only.txt.gz is part of the input"),
     ("vocabulary text.txt junk", "junk exists. Give --force"),
     ("neighbours build text.txt texts", "texts holds other files (a.txt)"),
