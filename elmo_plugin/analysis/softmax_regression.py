@@ -31,9 +31,8 @@ class Classifier:
     layer_weights: List[float]
     #: The objective in nats per row.
     loss: float
-    #: Steps of the solver, and its passes over the rows.
+    #: Steps of the solver.
     num_iterations: int
-    num_evaluations: int
     #: False if the solver stopped early, for example at the maximum of iterations.
     converged: bool
 
@@ -68,7 +67,6 @@ class Objective:
         self._shape = (layers[0].shape[1], num_labels)
         # Shape of both: (num_layers, dim, 1)
         self._mean, self._deviation = _moments(layers)
-        self.num_evaluations = 0
 
     @property
     def num_parameters(self) -> int:
@@ -76,7 +74,6 @@ class Objective:
 
     def __call__(self, parameters: numpy.ndarray) -> Tuple[float, numpy.ndarray]:
         """Returns the objective and its gradient in float64."""
-        self.num_evaluations += 1
         flat = torch.tensor(parameters, dtype=torch.float64, requires_grad=True)
         weights, bias, _ = self.unpacked(flat)
         # Each chunk adds to the gradients with respect to these; autograd continues from the sums.
@@ -138,7 +135,6 @@ def fit(
         layer_weights=layer_weights.tolist(),
         loss=float(found.fun),
         num_iterations=int(found.nit),
-        num_evaluations=objective.num_evaluations,
         converged=bool(found.success),
     )
 

@@ -50,5 +50,6 @@ def test_each_pair_gets_the_scores_of_its_own_sentences(shared_bilm, batch_size)
         for number in range(1, 40)
     ]
     for row in pair_accuracies(scorer, pairs, batch_size)[:-1]:
-        (good,), (bad,) = (scorer.score([words]) for words in pairs[int(row.name) - 1][:2])
+        pair = pairs[int(row.name) - 1]
+        (good,), (bad,) = (scorer.score([words]) for words in (pair.good, pair.bad))
         assert row.shares == [good.surprisal(name) < bad.surprisal(name) for name in DIRECTIONS]

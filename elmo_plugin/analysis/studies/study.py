@@ -4,7 +4,6 @@ import glob
 import hashlib
 import json
 import os
-import re
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Dict, Iterable, List, Optional, Tuple, Union
@@ -97,11 +96,8 @@ def read_study(path: Union[str, os.PathLike]) -> Study:
 
     if not os.path.isfile(path):
         raise ConfigurationError(f"{path}: no such file. Name the jsonnet file of a study.")
-    # Python decodes bytes that are not UTF-8 as surrogates. Variables with surrogates break the
-    # bindings, even if nothing reads them.
-    variables = {n: v for n, v in os.environ.items() if not re.search("[\udc80-\udcff]", n + v)}
     try:
-        rendered = json.loads(_jsonnet.evaluate_file(os.fspath(path), ext_vars=variables))
+        rendered = json.loads(_jsonnet.evaluate_file(os.fspath(path), ext_vars=dict(os.environ)))
         rows = tuple(map(Row.from_dict, rendered["rows"]))
         runs = tuple(
             Run(**run, digest=digest_and_files(run["experiment"], run["evaluate"])[0])

@@ -135,9 +135,7 @@ def test_a_mistake_is_one_sentence(written, old, new, message):
     assert message in str(info.value) and "\n" not in str(info.value)
 
 
-def test_a_missing_corpus_is_named(written, monkeypatch):
-    # Variables that are not UTF-8 do not matter.
-    monkeypatch.setenv("OTHER", "\udcff")
+def test_a_missing_corpus_is_named(written):
     study = read_study(written("paths.ner.test", "'nowhere.conll'"))
     with pytest.raises(ConfigurationError) as info:
         check_inputs(study.runs)
