@@ -31,14 +31,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
-from elmo_plugin.analysis.minimal_pairs import pair_accuracies
-from elmo_plugin.analysis.score_text import (
+from elmo_plugin.analysis.surprisal import (
+    DIRECTIONS,
     ScoredText,
+    Scorer,
+    pair_accuracies,
     rows_of_sentence,
     rows_of_words,
     score_text,
 )
-from elmo_plugin.analysis.surprisal import DIRECTIONS, Scorer
 from elmo_plugin.bilm import fingerprint
 from elmo_plugin.bilm.files.softmax import SOFTMAX_FILE
 from elmo_plugin.bilm.pretraining.text import find_shards

@@ -52,7 +52,7 @@ class Options:
         "results.json of other studies; runs with the same settings and data are not trained again",
         metavar="RESULTS",
     )
-    show: bool = flag("train nothing, only write tables")
+    show: bool = flag("train nothing, only write the tables of OUT/results.json")
     update: Optional[Path] = option(
         "also replace the tables of the study in a Markdown file, between the lines "
         "<!-- study NAME --> and <!-- /study -->; between <!-- summary NAME --> and "
@@ -67,24 +67,19 @@ def run(args: Options) -> str:
         raise ConfigurationError(
             f"-s {out}: expected a path without commas: `allennlp evaluate` would split it there."
         )
-    for path in args.reuse or ():
-        if not path.is_file():
-            raise ConfigurationError(f"--reuse {path}: expected a results.json, found none.")
     # Before anything is trained, for its errors.
     places = _places(args)
-    is_kept = args.show and (out / "results.json").exists()
-    if is_kept and not args.reuse:
+    if args.show:
         # Writes no results, so a study can be shown while it runs.
-        return _write_tables(args, Results(out / "results.json"), places)
-    # Kept results can be shown without the corpora.
-    study = None if is_kept else read_study(args.study)
+        return _write_tables(args, Results(_existing(out / "results.json")), places)
+    study = read_study(args.study)
     lock = lock_folder(out)
     try:
         results = _results(args, study)
-        runs = [] if args.show or study is None else _checked_runs(args, study, results)
+        runs = _checked_runs(args, study, results)
         # A study that cannot be trained changes nothing.
         results.save()
-        failed = [] if study is None else _train(args, study, runs, results)
+        failed = _train(args, runs, results)
         report = _write_tables(args, results, places)
     finally:
         lock.release()
@@ -96,14 +91,20 @@ def run(args: Options) -> str:
     return report
 
 
-def _results(args: Options, study: Optional[Study]) -> Results:
-    """Results in the folder and in --reuse. Without a study, for the runs known in the folder."""
+def _existing(path: Path) -> Path:
+    if not path.is_file():
+        raise ConfigurationError(f"{path}: expected the results.json of a study, found none.")
+    return path
+
+
+def _results(args: Options, study: Study) -> Results:
+    """The results in the folder, with those of --reuse."""
     results = Results(args.serialization_dir / "results.json")
-    if study is not None:
-        command = ["allennlp", "elmo-study", args.study, "-s", str(args.serialization_dir)]
-        results.set_study(study, shlex.join(command))
+    command = ["allennlp", "elmo-study", args.study, "-s", str(args.serialization_dir)]
+    results.set_study(study, shlex.join(command))
     for path in args.reuse or ():
-        say(f"--reuse {path}: scores of the same settings and data: {results.reuse(Results(path))}")
+        number = results.reuse(Results(_existing(path)))
+        say(f"--reuse {path}: scores of the same settings and data: {number}")
     return results
 
 
@@ -127,7 +128,7 @@ def _checked_runs(args: Options, study: Study, results: Results) -> List[Run]:
     return runs
 
 
-def _train(args: Options, study: Study, runs: List[Run], results: Results) -> List[str]:
+def _train(args: Options, runs: List[Run], results: Results) -> List[str]:
     """Trains and evaluates runs. Returns the names of those that failed or lack the metric."""
     out = args.serialization_dir
     unfinished = []

@@ -4,8 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from elmo_plugin.analysis.minimal_pairs import pair_accuracies
-from elmo_plugin.analysis.surprisal import DIRECTIONS, Scorer
+from elmo_plugin.analysis.surprisal import DIRECTIONS, Scorer, pair_accuracies
 from elmo_plugin.corpora.minimal_pairs import MinimalPair
 from tests.analysis.language_model import make_softmax
 

@@ -95,17 +95,11 @@ def test_scores_of_another_study_are_reused(finished, monkeypatch, tmp_path, cap
     run("elmo-study", finished / "named.jsonnet", "-s", tmp_path / "out", "--reuse", kept)
     content = json.loads((tmp_path / "out/results.json").read_text())
     assert content["scores"] == json.loads(kept.read_text())["scores"]
-    # Also into kept results, whatever corpora there are now.
-    content["scores"] = []
-    (tmp_path / "out/results.json").write_text(json.dumps(content))
-    monkeypatch.setenv("ELMO_DATA", "/none")
-    run("elmo-study", finished / "named.jsonnet", "-s", tmp_path / "out", "--show", "--reuse", kept)
-    assert len(json.loads((tmp_path / "out/results.json").read_text())["scores"]) == 2
     missing = tmp_path / "none.json"
     message = failure(
         "elmo-study", finished / "named.jsonnet", "-s", tmp_path / "out", "--reuse", missing
     )
-    assert f"--reuse {missing}: expected a results.json, found none." in message
+    assert f"{missing}: expected the results.json of a study, found none." in message
 
 
 def test_scores_of_other_settings_are_kept_but_not_shown(finished, tmp_path, capsys):
@@ -118,7 +112,8 @@ def test_scores_of_other_settings_are_kept_but_not_shown(finished, tmp_path, cap
     assert (tmp_path / "results.json").read_text() == kept
     # Nor are they reused.
     other = tmp_path / "other"
-    run("elmo-study", changed, "-s", other, "--show", "--reuse", finished / "out/results.json")
+    reuse = ("--reuse", finished / "out/results.json", "--only", "no such run")
+    failure("elmo-study", changed, "-s", other, *reuse)
     assert "results.json: scores of the same settings and data: 0\n" in capsys.readouterr().err
     # With the settings as they were, the scores are shown again.
     run("elmo-study", finished / "named.jsonnet", "-s", tmp_path)

@@ -68,8 +68,8 @@ class Comparison:
     #: The difference divided by the other column's error, `1 - score`. `None` if the metric is not
     #: a fraction, or if lower is better.
     error_reduction: Optional[float]
-    #: The number, from 0, of the column that is subtracted.
-    base: int
+    #: The name of the column that is subtracted.
+    base: str
 
 
 @dataclass(frozen=True)
@@ -121,8 +121,7 @@ class Share:
             interval = _interval(samples[1] - samples[0], [before.values, after.values])
         has_error = self.row.percent and not self.row.lower_is_better and before.mean < 1
         reduction = (after.mean - before.mean) / (1 - before.mean) if has_error else None
-        number = [each.name for each in self.row.columns].index(name)
-        return Comparison(after.mean - before.mean, interval, reduction, number)
+        return Comparison(after.mean - before.mean, interval, reduction, name)
 
     def paper_error_reduction(self, column: Column) -> Optional[float]:
         """
