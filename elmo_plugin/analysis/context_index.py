@@ -18,7 +18,7 @@ from elmo_plugin.elmo.embed import embed_sentences
 from elmo_plugin.elmo.store.rows import RowFile, Store, check_types, read_state
 from elmo_plugin.elmo.token_batches import sentence_groups
 from elmo_plugin.util.errors import ConfigurationError
-from elmo_plugin.util.files import expanded, is_pipe
+from elmo_plugin.util.files import expanded
 from elmo_plugin.util.text_files import FilePath, language_of
 
 FORMAT_VERSION = 2
@@ -63,10 +63,9 @@ def build_index(
     After a kill, the same call continues after the last commit and ends with the same files; see
     `sentence_groups`. Memory grows only with `batch_size` and the longest line.
 
-    Raises `ConfigurationError` if the text holds no word, is in the folder or cannot be read twice;
-    if the folder cannot be written (see `Store`) or was begun with another text; if the biLM has no
-    such layer, is stateful (vectors must not depend on earlier sentences), or gives vectors that
-    are not finite.
+    Raises `ConfigurationError` if the text holds no word or is in the folder; if the folder cannot
+    be written (see `Store`) or was begun with another text; if the biLM has no such layer, is
+    stateful (vectors must not depend on earlier sentences), or gives vectors that are not finite.
     """
     folder = expanded(folder)
     settings = _new_settings(bilm, layers, batch_size)
@@ -121,8 +120,6 @@ def _texts(text: Sequence[FilePath], folder: Path) -> List[Any]:
     """The files of the text, which must not be in the index's folder."""
     paths = find_shards(list(text))
     for path in paths:
-        if is_pipe(path):
-            raise ConfigurationError(f"{path} can be read only once. Write it to a file first.")
         if os.path.realpath(os.path.dirname(path)) == os.path.realpath(folder):
             raise ConfigurationError(f"{path} is in {folder}; name another folder.")
     return paths
@@ -142,8 +139,6 @@ class IndexWriter(Store):
         files = [*layers, _SENTENCES, _TEXT]
         start = {"num_lines": 0, "text_sha256": "", "complete": False}
         super().__init__(folder, files, settings, start, force, anew=force)
-        for old in set(folder.glob("layer_*.npy")) - {folder / file.name for file in files}:
-            old.unlink()
 
     def add(self, line: int, words: Sequence[str], layers: numpy.ndarray) -> None:
         """Adds a sentence and its words' unit vectors: `(num_layers, num_words, dim)`."""

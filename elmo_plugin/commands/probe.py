@@ -102,9 +102,7 @@ def run_probe(
         # `allennlp elmo-probe` as `elmo probe`.
         command = shlex.join(["elmo", *sys.argv[1:]]).replace("elmo elmo-", "elmo ")
         probed: Dict[str, Any] = {"command": command}
-        if args.bilm:
-            probed["bilm"] = args.bilm.removeprefix(f"{Path.cwd()}/")
-        for name in ("options_file", "weight_file", "glove", "cove"):
+        for name in ("bilm", "options_file", "weight_file", "glove", "cove"):
             # Without the folders of this machine, if the file is below the working directory.
             probed[name] = str(getattr(args, name) or "").removeprefix(f"{Path.cwd()}/")
         probed |= {"bilm_fingerprint": fingerprint(bilm), "files": files}

@@ -138,13 +138,11 @@ def test_what_gives_no_index_is_refused(shared_bilm, make_bilm, text, tmp_path):
     damaged = make_bilm()
     with torch.no_grad():
         next(damaged.lstm.parameters()).fill_(numpy.nan)
-    os.mkfifo(tmp_path / "pipe")
     empty = write(tmp_path / "empty.txt", ["", " "])
     for bilm, source, options, message in (
         (shared_bilm, empty, {}, "empty.txt: expected words, found none in 2"),
         (shared_bilm, text, {"layers": [3]}, "layers from 0 .* to 2, found 3"),
         (shared_bilm, text, {"layers": [-1]}, "found -1"),
-        (shared_bilm, tmp_path / "pipe", {}, "pipe can be read only once"),
         (make_bilm(stateful=True), text, {}, "not stateful"),
         (damaged, text, {}, "line 1 of the text: expected finite vectors"),
     ):

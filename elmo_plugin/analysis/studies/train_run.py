@@ -115,7 +115,7 @@ def train_run(
     folder = folder_of(run, out)
     lock = wait_for_lock(partial(lock_folder, folder), _LOCK_SECONDS)
     call = partial(_call, folder, lock, num_threads, should_stop)
-    training, versions = folder / "training", folder / "versions.json"
+    training = folder / "training"
     before = training / "metrics_before.json"
     try:
         if not (folder / "trained").exists():
@@ -126,7 +126,7 @@ def train_run(
             **{name: getattr(run, name) for name in ("name", "digest", "fraction", "seed")},
             "experiment": _from_here(run.experiment),
             "minutes": round(_seconds(folder) / 60.0, 4),
-            "versions": _read(versions) if versions.exists() else _versions(),
+            "versions": _versions(),
             "files": _from_here(_check_files(run)),
             "training": {
                 **_numbers(training / "metrics.json"),
@@ -151,16 +151,13 @@ def _check_files(run: Run) -> Dict[str, str]:
 
 
 def _train(run: Run, folder: Path, call: Callable[..., None]) -> None:
-    names = ("experiment.json", "training", "versions.json")
-    experiment, training, versions = (folder / name for name in names)
+    experiment, training = folder / "experiment.json", folder / "training"
     # Training can continue only with its configuration and unchanged paths.
     is_same = experiment.exists() and _read(experiment) == run.experiment
     if training.exists() and not (is_same and (training / "config.json").exists()):
         shutil.rmtree(training)
     write_json(experiment, run.experiment)
     recover = ["--recover"] if training.exists() else []
-    if not (recover and versions.exists()):
-        write_json(versions, _versions())
     call("train", str(experiment), "-s", str(training), *recover)
     (folder / "trained").touch()
 
