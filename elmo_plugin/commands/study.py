@@ -19,15 +19,15 @@ import shlex
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Dict, List, Optional
+from typing import List, Optional
 
 from elmo_plugin.analysis.studies.results import Results
 from elmo_plugin.analysis.studies.study import Run, Study, check_inputs, read_study
-from elmo_plugin.analysis.studies.tables import Table, score_tables, summary_table
+from elmo_plugin.analysis.studies.tables import score_tables, summary_table
 from elmo_plugin.analysis.studies.train_run import folder_of, train_all
 from elmo_plugin.commands.arguments import PositiveInt, flag, option, positional
 from elmo_plugin.commands.command import say
-from elmo_plugin.commands.tables import around_tables, markdown_table, replace_tables
+from elmo_plugin.commands.tables import markdown_table
 from elmo_plugin.util.atomic_write import atomic_write
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.folder_lock import lock_folder
@@ -53,12 +53,6 @@ class Options:
         metavar="RESULTS",
     )
     show: bool = flag("train nothing, only write the tables of OUT/results.json")
-    update: Optional[Path] = option(
-        "also replace the tables of the study in a Markdown file, between the lines "
-        "<!-- study NAME --> and <!-- /study -->; between <!-- summary NAME --> and "
-        "<!-- /summary -->, a table of each row's baseline and best model",
-        metavar="FILE",
-    )
 
 
 def run(args: Options) -> str:
@@ -67,11 +61,9 @@ def run(args: Options) -> str:
         raise ConfigurationError(
             f"-s {out}: expected a path without commas: `allennlp evaluate` would split it there."
         )
-    # Before anything is trained, for its errors.
-    places = _places(args)
     if args.show:
         # Writes no results, so a study can be shown while it runs.
-        return _write_tables(args, Results(_existing(out / "results.json")), places)
+        return _write_tables(out, Results(_existing(out / "results.json")))
     study = read_study(args.study)
     lock = lock_folder(out)
     try:
@@ -80,7 +72,7 @@ def run(args: Options) -> str:
         # A study that cannot be trained changes nothing.
         results.save()
         failed = _train(args, runs, results)
-        report = _write_tables(args, results, places)
+        report = _write_tables(out, results)
     finally:
         lock.release()
     if failed:
@@ -155,32 +147,11 @@ def _train(args: Options, runs: List[Run], results: Results) -> List[str]:
     return unfinished
 
 
-def _write_tables(args: Options, results: Results, places: Dict[str, str]) -> str:
-    out, tables = args.serialization_dir, score_tables(results)
-    markdown = "\n\n".join(map(_markdown, tables))
+def _write_tables(out: Path, results: Results) -> str:
+    tables = [*score_tables(results), summary_table(results)]
+    texts = [markdown_table(t.head, t.lines, t.num_left) for t in tables if t.lines]
+    markdown = "\n\n".join(texts)
     with atomic_write(out / "tables.md") as unfinished:
         unfinished.write_text(f"# {results.title}\n\n{markdown}\n", encoding="utf-8")
-    if args.update is not None:
-        texts = {"study": markdown, "summary": _markdown(summary_table(results))}
-        for kind, begin in places.items():
-            replace_tables(args.update, begin, f"<!-- /{kind} -->", texts[kind])
     missing = results.num_missing()
     return f"{markdown}\n\n{out}: runs without a score yet: {missing}" if missing else markdown
-
-
-def _markdown(table: Table) -> str:
-    return markdown_table(table.head, table.lines, table.num_left) if table.lines else ""
-
-
-def _places(args: Options) -> Dict[str, str]:
-    """For the tables of a study in --update, scores, summary or both, the line before them."""
-    if args.update is None:
-        return {}
-    name, text = Path(args.study).stem, args.update.read_text(encoding="utf-8")
-    lines = {kind: f"<!-- {kind} {name} -->" for kind in ("study", "summary")}
-    found = {kind: begin for kind, begin in lines.items() if begin in text}
-    for kind, begin in found.items():
-        around_tables(args.update, begin, f"<!-- /{kind} -->")
-    if not found:
-        raise ConfigurationError(f"{args.update}: expected one line {' or '.join(lines.values())}.")
-    return found

@@ -2,7 +2,7 @@
 
 import re
 from pathlib import Path
-from typing import List, Sequence, Tuple
+from typing import List, Sequence
 
 from elmo_plugin.util.atomic_write import atomic_write
 from elmo_plugin.util.errors import ConfigurationError
@@ -17,16 +17,8 @@ def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]], num_left:
 
 
 def replace_tables(path: Path, begin: str, end: str, tables: str) -> None:
-    """Replaces the text between two lines of a Markdown file; errors as for `around_tables`."""
-    before, after = around_tables(path, begin, end)
-    with atomic_write(path) as unfinished:
-        text = f"{before}{begin}\n\n{tables}\n\n{end}{after}"
-        unfinished.write_text(text, encoding="utf-8")
-
-
-def around_tables(path: Path, begin: str, end: str) -> Tuple[str, str]:
     """
-    The text of a Markdown file before the line `begin` and after the line `end`. Raises
+    Replaces the text between the lines `begin` and `end` of a Markdown file. Raises
     `ConfigurationError` unless `begin` occurs once and `end` follows before another comment.
     """
     text = path.read_text(encoding="utf-8")
@@ -34,4 +26,7 @@ def around_tables(path: Path, begin: str, end: str) -> Tuple[str, str]:
     found = pattern.search(text)
     if text.count(begin) != 1 or not found:
         raise ConfigurationError(f"{path}: expected one line {begin} and a line {end} after it.")
-    return text[: found.start()], text[found.end() :]
+    before, after = text[: found.start()], text[found.end() :]
+    with atomic_write(path) as unfinished:
+        text = f"{before}{begin}\n\n{tables}\n\n{end}{after}"
+        unfinished.write_text(text, encoding="utf-8")

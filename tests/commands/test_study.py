@@ -74,19 +74,12 @@ def test_a_study_is_trained_and_compared(finished):
 
 def test_what_has_a_score_is_not_trained_again(finished, monkeypatch, capsys):
     monkeypatch.setattr("subprocess.Popen", None)
-    readme = finished / "README.md"
-    readme.write_text("a\n<!-- study named -->\nold\n<!-- /study -->\nb\n")
-    run("elmo-study", finished / "named.jsonnet", "-s", finished / "out", "--update", readme)
-    table = capsys.readouterr().out.strip()
-    assert readme.read_text() == f"a\n<!-- study named -->\n\n{table}\n\n<!-- /study -->\nb\n"
-    # A summary alone, in another file.
-    other = finished / "SUMMARY.md"
-    other.write_text("<!-- summary named -->\n<!-- /summary -->\n")
-    run("elmo-study", finished / "named.jsonnet", "-s", finished / "out", "--update", other)
-    lines = other.read_text().splitlines()
-    assert lines[2].startswith("|  | baseline | score | best model |") and lines[4].startswith(
-        "| NER |"
-    )
+    run("elmo-study", finished / "named.jsonnet", "-s", finished / "out")
+    scores, summary = capsys.readouterr().out.strip().split("\n\n")
+    assert scores.startswith("|  | model | paper | score | seeds |")
+    lines = summary.splitlines()
+    assert lines[0].startswith("|  | baseline | score | best model |")
+    assert lines[2].startswith("| NER |")
 
 
 def test_scores_of_another_study_are_reused(finished, monkeypatch, tmp_path, capsys):
@@ -168,19 +161,3 @@ def test_a_study_can_be_shown_while_it_runs_and_its_results_are_not_written(fini
     assert "| NER | baseline | 90.15 |" in capsys.readouterr().out
     after = kept.stat()
     assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "nothing\n",
-        "<!-- study named -->\n<!-- study other -->\n<!-- /study -->\n",
-        "<!-- study named -->\n<!-- /study -->\n<!-- study named -->\n",
-    ],
-)
-def test_a_file_without_the_marks_is_refused(study, tmp_path, text):
-    """Before anything is trained."""
-    (tmp_path / "README.md").write_text(text)
-    arguments = ("-s", tmp_path / "out", "--update", tmp_path / "README.md")
-    assert "expected one line <!-- study named -->" in failure("elmo-study", study, *arguments)
-    assert not (tmp_path / "out").exists()
