@@ -209,11 +209,6 @@ class ContextIndex:
             if self._words(sentence) == tuple(words)
         ]
 
-    def close(self) -> None:
-        """Releases the mapped files."""
-        self.layers.clear()
-        del self._sentences, self._text
-
     def _words(self, sentence: int) -> Tuple[str, ...]:
         start, end = self._range(sentence, column=1)
         return tuple(self._text[start:end].tobytes().decode().split())

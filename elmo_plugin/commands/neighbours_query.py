@@ -10,7 +10,6 @@ example:
 """
 
 import json
-from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Iterator, List, Optional, Sequence
@@ -54,8 +53,8 @@ def run(args: Options) -> str:
             "Expected a sentence with one word in brackets, as in 'the [bank] of the river', or a "
             "file of such sentences (--file)."
         )
-    with closing(ContextIndex(args.folder)) as index, progress("contexts") as advance:
-        bilm = args.load_bilm()
+    index, bilm = ContextIndex(args.folder), args.load_bilm()
+    with progress("contexts") as advance:
         found = find_neighbours(index, bilm, queries, args.top_k, advance)
         for query, neighbours in zip(queries, found):
             if args.format == "jsonl":

@@ -233,7 +233,6 @@ def words(bilm, tmp_path):
     build_index(bilm, [text], tmp_path / "index")
     index = ContextIndex(tmp_path / "index")
     yield WordAnalyzer(bilm, make_softmax(bilm.options.lstm.output_dim), index, LIMITS)
-    index.close()
 
 
 def test_a_word_has_its_surprisal_and_nearest_contexts(words, bilm):
