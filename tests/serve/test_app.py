@@ -232,7 +232,7 @@ def words(bilm, tmp_path):
     text.write_text("The play began .\nThey play chess .\n")
     build_index(bilm, [text], tmp_path / "index")
     index = ContextIndex(tmp_path / "index")
-    yield WordAnalyzer(bilm, make_softmax(bilm.options.lstm.output_dim), index, LIMITS)
+    return WordAnalyzer(bilm, make_softmax(bilm.options.lstm.output_dim), index, LIMITS)
 
 
 def test_a_word_has_its_surprisal_and_nearest_contexts(words, bilm):
