@@ -106,7 +106,7 @@ def make_targets(folder: Path, tasks: Sequence[str]) -> List[Target]:
     vocabulary = ["<S>", "</S>", "<UNK>", *words]
     save_softmax(SoftmaxWeights(weight, weight[:, 0], vocabulary, [9] * 6), softmax)
     save_weights(bilm, folder / "weights.safetensors")
-    build_index(bilm, [corpora / "lm/small/heldout.txt"], index, words=words)
+    build_index(bilm, [corpora / "lm/small/heldout.txt"], index)
     vectors = folder / "vectors.txt"
     vectors.write_bytes(gzip.decompress((corpora / "glove/vectors.100d.txt.gz").read_bytes()))
     study = _jsonnet.evaluate_file(

@@ -18,7 +18,7 @@ PROJECT = Path(__file__).resolve().parent.parent
 # All that pyproject.toml names besides these, and what these bring along.
 BLOCKED = (
     "allennlp cached_path datasets fairscale fastapi flair huggingface_hub jinja2 "
-    "_jsonnet jsonnet lmdb nltk overrides packaging playwright prometheus_client pytest ray "
+    "_jsonnet jsonnet lmdb nltk overrides packaging playwright pytest ray "
     "requests sacrebleu scipy sentence_transformers seqeval sklearn spacy starlette thinc "
     "torchvision tqdm transformers uvicorn"
 )

@@ -51,7 +51,6 @@ SUB_ROOMS: Dict[str, Tuple[Tuple[str, ...], ...]] = {
 ALLENNLP_SIDE = (
     "elmo_plugin.allennlp_patches",
     "elmo_plugin.archives",
-    "elmo_plugin.analysis.studies.checks",
     "elmo_plugin.bilm.character_indexer",
     "elmo_plugin.commands.allennlp_input",
     "elmo_plugin.commands.allennlp_settings",

@@ -156,7 +156,7 @@ def test_a_user_s_error_is_one_sentence_and_a_bug_is_not(monkeypatch, error, is_
         ("embed a b --all --batch-size many", "expected a whole number above 0, found many"),
         ("embed a b --all --batch-size 1.5", "expected a whole number above 0, found 1.5"),
         ("embed a b --all --num-workers 2 --ray", "--ray: not allowed with argument --num-workers"),
-        ("probe pos --l2 x", "invalid float value: 'x'"),
+        ("embed text out --all --cpus x", "invalid float value: 'x'"),
         ("serve --port 65536", "expected a whole number from 0 to 65535, found 65536"),
     ],
 )

@@ -52,8 +52,6 @@ MISTAKES = [
     ("score text.txt --output text.txt --force", "text.txt is part of the input"),
     ("score only.txt --output only.txt.gz --force", "only.txt.gz is part of the input; name"),
     ("score text.txt --output . --force", ". is a folder; expected the name of a file"),
-    ("score --pairs pairs.jsonl --output pairs.jsonl --force", "pairs.jsonl is part of the input"),
-    ("score --pairs file://HERE/pairs.jsonl --output pairs.jsonl --force", "is part of the input"),
     ("vocabulary *.txt* only.txt.gz --force", "only.txt.gz is part of the input"),
     ("vocabulary text.txt junk", "junk exists. Give --force"),
     ("neighbours build text.txt texts", "texts holds other files (a.txt)"),
@@ -86,8 +84,6 @@ MISTAKES = [
     ("embed texts NEW.PARQUET --all --use-sentence-keys", "in Parquet the words are a column"),
     ("vocabulary text.txt new --min-count 9", "with counts of at least `min_count` (9)"),
     ("study study -s a,b", "expected a path without commas"),
-    ("study study -s new --update none.md", "No such file or directory: 'none.md'"),
-    ("study study -s new --update text.txt", "text.txt: expected one line <!-- study study -->"),
     # Corpora of probes.
     (f"probe pos {POS} --train none.conllu", "looked for none.conllu and none.conllu.gz"),
     (f"probe pos {POS} --columns 1 0", "found column 0"),

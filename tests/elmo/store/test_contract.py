@@ -38,7 +38,7 @@ class Index:
 
     def add(self, index, line):
         words = ["a", "b", "c"][: line + 1]
-        index.add(line + 1, words, range(len(words)), vectors_of(line))
+        index.add(line + 1, words, vectors_of(line))
         is_last = line + 1 == NUM_LINES
         index.commit(num_lines=line + 1, text_sha256=f"digest of {line}", complete=is_last)
 
