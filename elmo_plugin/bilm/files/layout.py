@@ -11,7 +11,7 @@ from typing import Any, Collection, Dict, Iterator, List, Mapping, Tuple, Union
 import torch
 from torch.overrides import TorchFunctionMode
 
-from elmo_plugin.bilm.bilm import Bilm, weights_type
+from elmo_plugin.bilm.bilm import Bilm
 from elmo_plugin.bilm.files.arrays import Shape, read_arrays, write_arrays
 from elmo_plugin.bilm.options import BilmOptions
 from elmo_plugin.util.errors import ConfigurationError
@@ -72,13 +72,8 @@ def save_weights(bilm: Bilm, weight_file: Union[str, PathLike], dtype: str = "fl
     """
     Writes the weights of a biLM in bilm-tf's layout, as safetensors if the suffix of `weight_file`
     is `.safetensors`, and else as HDF5. `dtype` is `float32`, or `float16` for half the size.
-    Raises `ValueError` for another `dtype`, a weight that is not finite in it, or a biLM in int8.
+    Raises `ValueError` for another `dtype`, or a weight that is not finite in it.
     """
-    if weights_type(bilm) == "int8":
-        raise ValueError(
-            "Weight files: expected a biLM of float32 or bfloat16, found int8. Load it with "
-            "another `dtype`."
-        )
     parameters = {name: each.detach().float().cpu() for name, each in bilm.named_parameters()}
     tensors = _tensors(bilm.options, parameters)
     write_arrays({name: _joined(blocks).numpy() for name, blocks in tensors}, weight_file, dtype)

@@ -15,7 +15,7 @@ from elmo_plugin.environment import chosen_bilm, named_files, setting
 from elmo_plugin.util.errors import ConfigurationError, check_one_of
 from elmo_plugin.util.weights import stored_state
 
-COMPUTE_DTYPES = ("float32", "bfloat16", "int8")
+COMPUTE_DTYPES = ("float32", "bfloat16")
 
 
 def load_bilm(
@@ -47,9 +47,9 @@ def load_bilm(
     stateful, warm_up : `bool`
         See `Bilm`.
     dtype : `str`
-        `float32`, `int8` (see `Bilm.to_int8`), or `bfloat16`: about twice as fast at the published
-        size if the processor has instructions for it, and else slower, with a warning. Layers in
-        bfloat16 differ by less than 1 % from float32.
+        `float32`, or `bfloat16`: about twice as fast at the published size if the processor has
+        instructions for it, and else slower, with a warning. Layers in bfloat16 differ by less than
+        1 % from float32.
     serialization_dir : `Optional[str]`
         The folder into which AllenNLP has unpacked an archive. The options are read from its
         weights, which AllenNLP loads afterwards. The files are not needed.
@@ -75,8 +75,6 @@ def load_bilm(
             loaded = build(found.options, found.read, **settings)
     if dtype == "bfloat16":
         loaded.to(torch.bfloat16)
-    elif dtype == "int8":
-        loaded.to_int8()
     return loaded.eval()
 
 

@@ -21,7 +21,7 @@ from elmo_plugin import Elmo, embed_sentences, load_bilm, load_weights
 from elmo_plugin.bilm import Bilm, BilmOptions, CharacterMap, fingerprint
 from elmo_plugin.bilm.character_indexer import CharacterIndexer
 from elmo_plugin.bilm.characters import TableMap
-from elmo_plugin.bilm.files.folders import allennlp_obstacle, save_bilm
+from elmo_plugin.bilm.files.folders import save_bilm
 from elmo_plugin.bilm.files.many_langs import is_many_langs, read_many_langs
 from elmo_plugin.bilm.files.softmax import find_softmax
 from elmo_plugin.bilm.files.trained import TrainedModel
@@ -93,18 +93,13 @@ def test_files_of_ours_hold_the_same(name, tmp_path):
     ):
         assert fingerprint(again) == fingerprint(bilm)
         assert torch.equal(layers_of(again), expected)
-    assert allennlp_obstacle(bilm.options) == "`char_cnn.character_unit` is table"
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_types_and_tables_of_words_change_layers_little_or_not(name):
+def test_bfloat16_changes_layers_little(name):
     expected = layers_of(load_bilm(FOLDERS / name))
-    for dtype in ("bfloat16", "int8"):
-        found = layers_of(load_bilm(FOLDERS / name, dtype=dtype))
-        assert relative_error(found.float(), expected) < 0.1
-    bilm = load_bilm(FOLDERS / name)
-    bilm.precompute(["The", "語", "<S>", "unheard"])
-    torch.testing.assert_close(layers_of(bilm), expected, rtol=1e-5, atol=1e-6)
+    found = layers_of(load_bilm(FOLDERS / name, dtype="bfloat16"))
+    assert relative_error(found.float(), expected) < 0.1
 
 
 @pytest.mark.parametrize("name", NAMES)
