@@ -11,7 +11,7 @@ from elmo_plugin.bilm.settings import (
     BOOLEAN,
     BOUND,
     FILTERS,
-    Kind,
+    Values,
     read_part,
     read_setting,
     setting,
@@ -36,19 +36,19 @@ def _is_vocabulary(value: Any) -> bool:
     )
 
 
-_NUM_CHARACTERS = Kind(
+_NUM_CHARACTERS = Values(
     "262 (bilm-tf trains with 261, without padding: write 262, the weights do not change)",
     lambda value: type(value) is int and value == 262,
 )
-_UNIT = Kind("table or byte", lambda value: value in ("table", "byte"))
-_WORDS = Kind(
+_UNIT = Values("table or byte", lambda value: value in ("table", "byte"))
+_WORDS = Values(
     f"a list of different words that begins with {', '.join(SPECIALS)}", _is_vocabulary, tuple
 )
 
 
-def _different(what: str, *needed: str) -> Kind:
+def _different(what: str, *needed: str) -> Values:
     """A list of different strings that contains those that are needed."""
-    return Kind(
+    return Values(
         f"a list of different {what} with {', '.join(needed)} among them",
         lambda value: (
             isinstance(value, list)

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Callable, Iterator, List, Optional, Union
 from urllib.parse import urljoin, urlsplit
 
-from elmo_plugin.bilm.files.found import FoundBilm
 from elmo_plugin.bilm.files.kinds import (
     CONFIG_FILE,
     NLPL_WEIGHT_FILE,
     SAFETENSORS_FILE,
+    FoundBilm,
     find_in_folder,
     of_options_file,
     weights_beside,
@@ -83,14 +83,6 @@ def find_bilm(
         )
 
 
-def options_of(options_file: Union[str, PathLike]) -> BilmOptions:
-    """The options in a file, path or URL, or of the biLM in a folder."""
-    folder = Path(os.path.expanduser(options_file))
-    return (
-        find_in_folder(folder).options if folder.is_dir() else BilmOptions.from_file(options_file)
-    )
-
-
 def softmax_of_bilm(
     name: Union[str, PathLike], weight_file: Optional[Union[str, PathLike]] = None
 ) -> Optional[SoftmaxWeights]:
@@ -112,7 +104,7 @@ def may_be_elsewhere(name: Union[str, PathLike]) -> bool:
 
 
 def _of_files(options_file: Union[str, PathLike], weight_file: Union[str, PathLike]) -> FoundBilm:
-    options = options_of(options_file)
+    options = BilmOptions.from_file(options_file)
     read = partial(read_parameters, options, weight_file)
     return FoundBilm(options, read, str(options_file), weight_file)
 

@@ -1,13 +1,16 @@
 """The kinds of folders in which biLMs are stored and published, each an entry of `KINDS`."""
 
 import os
+from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
-from typing import Callable, NamedTuple, Optional, Tuple
+from typing import Callable, Dict, NamedTuple, Optional, Tuple, Union
+
+import torch
 
 from elmo_plugin.bilm.files.arrays import CHECKPOINT_SUFFIX
-from elmo_plugin.bilm.files.found import FoundBilm
 from elmo_plugin.bilm.files.layout import WEIGHT_FILE, read_weights
-from elmo_plugin.bilm.files.many_langs import is_many_langs, many_langs_options, read_many_langs
+from elmo_plugin.bilm.files.many_langs import find_many_langs, is_many_langs
 from elmo_plugin.bilm.files.softmax import SOFTMAX_FILE
 from elmo_plugin.bilm.files.trained import TrainedModel
 from elmo_plugin.bilm.options import OPTIONS_FILE, BilmOptions
@@ -22,6 +25,19 @@ NLPL_WEIGHT_FILE = "model.hdf5"
 _OPTIONS, _WEIGHTS = "_options.json", "_weights"
 _SUFFIXES = (".hdf5", ".safetensors")
 _MOST_NAMES = 10
+
+
+@dataclass(frozen=True)
+class FoundBilm:
+    """A biLM in files: its options, which have been read and checked, and how to read the rest."""
+
+    options: BilmOptions
+    #: Reads the state dict of a `Bilm` without its options. All numbers are finite.
+    read: Callable[[], Dict[str, torch.Tensor]]
+    #: Its name in messages.
+    source: str
+    #: Where `find_softmax` looks for the softmax; `None` if there is none.
+    weight_file: Optional[Union[str, PathLike]] = None
 
 
 class Kind(NamedTuple):
@@ -116,8 +132,8 @@ def _read_trained(folder: Path) -> FoundBilm:
 
 
 def _read_many_langs(folder: Path) -> FoundBilm:
-    options = many_langs_options(folder)
-    return FoundBilm(options, lambda: read_many_langs(folder)[1], str(folder))
+    options, read = find_many_langs(folder)
+    return FoundBilm(options, read, str(folder))
 
 
 #: Tried in this order.

@@ -38,9 +38,7 @@ def read_weights(
     The parameters of a biLM from a file of arrays. Raises `ConfigurationError` if it is missing,
     damaged, or does not fit the options. All shapes are checked before an array is read.
     """
-    # On the meta device a model has shapes but takes no memory, whatever the options say.
-    with torch.device("meta"), _NoInitialisation():
-        model = dict(Bilm(options).named_parameters())
+    model = meta_parameters(options)
     expected = {name: _shape(blocks) for name, blocks in _tensors(options, model)}
     stored: Dict[str, str] = {}
 
@@ -77,6 +75,12 @@ def save_weights(bilm: Bilm, weight_file: Union[str, PathLike], dtype: str = "fl
     parameters = {name: each.detach().float().cpu() for name, each in bilm.named_parameters()}
     tensors = _tensors(bilm.options, parameters)
     write_arrays({name: _joined(blocks).numpy() for name, blocks in tensors}, weight_file, dtype)
+
+
+def meta_parameters(options: BilmOptions) -> Dict[str, torch.Tensor]:
+    """The parameters of a biLM without values: they take no memory, whatever the options say."""
+    with torch.device("meta"), _NoInitialisation():
+        return dict(Bilm(options).named_parameters())
 
 
 class _NoInitialisation(TorchFunctionMode):

@@ -11,7 +11,6 @@ import torch
 
 from elmo_plugin.bilm.bilm import Bilm, fingerprint
 from elmo_plugin.bilm.files.layout import read_weights
-from elmo_plugin.bilm.files.many_langs import is_many_langs, read_many_langs
 from elmo_plugin.bilm.options import BilmOptions
 from elmo_plugin.bilm.stored_options import STORED_OPTIONS, decode_bytes, decode_stored_options
 from elmo_plugin.bilm.vocabulary_file import read_predicted_words
@@ -141,14 +140,7 @@ def is_archive(path: Union[str, PathLike]) -> bool:
 def read_parameters(
     options: BilmOptions, weight_file: Union[str, PathLike]
 ) -> Dict[str, torch.Tensor]:
-    """The parameters of a biLM from a trained model, a file of arrays or ELMoForManyLangs."""
-    if is_many_langs(weight_file):
-        found, parameters = read_many_langs(weight_file)
-        if found != options:
-            raise ConfigurationError(
-                f"{weight_file} does not fit the options: {options.difference(found)}."
-            )
-        return parameters
+    """The parameters of a biLM from a trained model or a file of arrays."""
     if is_archive(weight_file):
         return TrainedModel.read(weight_file).parameters_of(options)
     return read_weights(options, weight_file)

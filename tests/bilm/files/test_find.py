@@ -143,9 +143,7 @@ def test_a_url_of_nlpls_names_is_read(opening):
 
 
 def test_options_may_be_those_of_a_folder(opening):
-    assert read_options("out/lm") == read_options(bilm="216.zip") == opening.bilm.options
-    assert_same(load_bilm("allennlp", "models/weights.hdf5"), opening.bilm)
-    assert_same(load_bilm(options_file="models/elmo"), opening.bilm)
+    assert read_options(bilm="out/lm") == read_options(bilm="216.zip") == opening.bilm.options
 
 
 def test_a_local_folder_comes_before_a_name(opening, make_bilm, places):
