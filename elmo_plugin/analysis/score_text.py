@@ -7,7 +7,7 @@ from typing import Any, Callable, Dict, List
 import numpy
 
 from elmo_plugin.analysis.surprisal import DIRECTIONS, UNITS, Scorer, SentenceScore
-from elmo_plugin.bilm.pretraining.perplexity import Perplexity
+from elmo_plugin.bilm.pretraining.language_model import Perplexity
 from elmo_plugin.corpora.sentence_per_line import DigestedText
 from elmo_plugin.elmo.token_batches import sentence_groups
 

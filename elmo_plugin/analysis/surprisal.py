@@ -10,8 +10,8 @@ import torch
 
 from elmo_plugin.bilm import Bilm
 from elmo_plugin.bilm.files.softmax import SoftmaxWeights
+from elmo_plugin.bilm.pretraining.language_model import perplexity_of
 from elmo_plugin.bilm.pretraining.next_word_loss import next_word_losses
-from elmo_plugin.bilm.pretraining.perplexity import perplexity_of
 from elmo_plugin.elmo.token_batches import map_in_batches
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.html import table

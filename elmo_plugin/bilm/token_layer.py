@@ -9,7 +9,7 @@ from elmo_plugin.bilm.characters import map_of
 from elmo_plugin.bilm.options import BilmOptions, CharacterTableOptions
 from elmo_plugin.modules import tuning
 from elmo_plugin.modules.character_convolution import can_look_up, character_maxima
-from elmo_plugin.modules.linear.packed import PackedLinear
+from elmo_plugin.modules.packed_linear import PackedLinear
 
 
 class _TokenLayer(torch.nn.Module):

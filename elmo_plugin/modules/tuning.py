@@ -4,7 +4,7 @@ and results only by rounding. The benchmark named beside each chose it (`benchma
 """
 
 # Rows of a product are padded to a multiple of this or of a larger power of two, see
-# `linear/packed.py`: `benchmarks/embed.py` and `benchmarks/pretrain.py`, float32 and bfloat16.
+# `packed_linear.py`: `benchmarks/embed.py` and `benchmarks/pretrain.py`, float32 and bfloat16.
 ROW_MULTIPLE = 4
 # A float32 matrix of at most `SMALL_MATRIX` elements is multiplied faster as a transposed copy than
 # in oneDNN's layout. One of at most `SMALL_MATRIX_FOR_ONE_ROW` is multiplied faster with a single

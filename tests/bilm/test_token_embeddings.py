@@ -109,7 +109,7 @@ def refused(folder, expected):
 
 def test_what_does_not_fit_is_named(files, make_bilm, make_options):
     (files / "vocabulary.txt").write_text("\n".join(WORDS[:-1]) + "\n")
-    refused(files, "expected 7 words, which is `n_tokens_vocab`, found 6. Use the vocabulary")
+    refused(files, "expected shape (6, 6) for tensor embedding, found (7, 6)")
     (files / "vocabulary.txt").unlink()
     refused(files, "vocabulary.txt does not exist: expected the words of a softmax or")
     source = make_source(make_options)
@@ -126,7 +126,7 @@ def test_what_does_not_fit_is_named(files, make_bilm, make_options):
     marks = ["<S>", "</S>", "<UNK>"]
     for words in (["the"], "words", [*marks, 7], [*marks, "the", "the"]):
         with pytest.raises(
-            ConfigurationError, match="begins with <S>, </S>, <UNK> for `vocabulary`"
+            ConfigurationError, match="with <S>, </S>, <UNK> among them for `vocabulary`"
         ):
             BilmOptions.from_dict({**source, "vocabulary": words})
 

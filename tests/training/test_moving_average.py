@@ -4,7 +4,7 @@ import pytest
 import torch
 from allennlp.training.moving_average import ExponentialMovingAverage
 
-from elmo_plugin.modules.linear.packed import PackedLinear
+from elmo_plugin.modules.packed_linear import PackedLinear
 from elmo_plugin.training import RecoverableMovingAverage
 from elmo_plugin.training.moving_average import make_recoverable
 

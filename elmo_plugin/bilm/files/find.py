@@ -72,14 +72,11 @@ def find_bilm(
                 raise ConfigurationError(str(error).replace(folder, str(name))) from error
     elif _is_json(path):
         yield of_options_file(path)
-    elif path.suffix in (".zip", ".gz", ".tgz", ".tar"):
-        raise ConfigurationError(
-            f"{name} cannot be read; it is damaged, cut short, or no archive. Copy it again."
-        )
     else:
         raise ConfigurationError(
             f"{name} is no biLM: expected a folder, a zip or tar archive, or an options file, "
-            "found another file. Name the folder that it is in, or its options.json."
+            "found another file, or one that is damaged or cut short. Name the folder that it is "
+            "in, or its options.json."
         )
 
 
@@ -117,7 +114,7 @@ def _local(name: str, revision: Optional[str], token: Optional[str]) -> Path:
     if name in PUBLISHED and PUBLISHED[name].is_shipped:
         return _shipped(name)
     if name in PUBLISHED:
-        return _fetched(*PUBLISHED[name].files)
+        return _fetched(PUBLISHED[name].options_file, PUBLISHED[name].weight_file)
     if name.startswith(("http://", "https://")):
         return _fetched(name)
     if _HUB_NAME.fullmatch(name):

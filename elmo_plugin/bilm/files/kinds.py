@@ -14,7 +14,7 @@ from elmo_plugin.bilm.files.many_langs import find_many_langs, is_many_langs
 from elmo_plugin.bilm.files.softmax import SOFTMAX_FILE
 from elmo_plugin.bilm.files.trained import TrainedModel
 from elmo_plugin.bilm.options import OPTIONS_FILE, BilmOptions
-from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.errors import ConfigurationError, excerpt
 from elmo_plugin.util.weights import find_weights
 
 CONFIG_FILE = "config.json"
@@ -24,7 +24,6 @@ NLPL_WEIGHT_FILE = "model.hdf5"
 # The names of AllenNLP's list end like this.
 _OPTIONS, _WEIGHTS = "_options.json", "_weights"
 _SUFFIXES = (".hdf5", ".safetensors")
-_MOST_NAMES = 10
 
 
 @dataclass(frozen=True)
@@ -61,13 +60,12 @@ def find_in_folder(folder: Path) -> FoundBilm:
             if kind.is_in(place):
                 return kind.read(place)
     expected = ", or ".join(kind.expected for kind in KINDS)
-    found = ", ".join(names[:_MOST_NAMES]) or "an empty folder"
-    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    found = excerpt(", ".join(names)) or "an empty folder"
     advice = ""
     if any(name.endswith(CHECKPOINT_SUFFIX) for name in names):
         advice = " `elmo import` reads checkpoints of bilm-tf."
     raise ConfigurationError(
-        f"{folder} holds no biLM: expected {expected} in it, found {found}{more}.{advice}"
+        f"{folder} holds no biLM: expected {expected} in it, found {found}.{advice}"
     )
 
 

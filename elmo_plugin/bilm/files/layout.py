@@ -180,14 +180,7 @@ def _check_fit(
     shapes: Dict[str, Shape], expected: Dict[str, Shape], options: BilmOptions, location: str
 ) -> Dict[str, str]:
     """The names in a file by published names. `ConfigurationError` if its tensors do not fit."""
-    stored: Dict[str, str] = {}
-    for name in shapes:
-        other = stored.setdefault(_published_name(name), name)
-        if other != name:
-            raise ConfigurationError(
-                f"{location} holds {other} and {name}, two names of the same weights. Leave one of "
-                "them out."
-            )
+    stored = {_published_name(name): name for name in shapes}
     for name in {**expected, **stored}:
         there = stored.get(name, name)
         right, found = expected.get(name), shapes.get(there)

@@ -41,7 +41,10 @@ _KNOWN_CONFIG: Dict[str, Any] = {
 }
 _PATH = Values("the path of a file", lambda value: isinstance(value, str))
 # Types of parts; an encoder of type lstm is another model, without layers to mix.
-_TYPES = {"encoder": "elmo", "token_embedder": "cnn"}
+_TYPES = {
+    "encoder": Values("elmo", lambda value: str(value).lower() == "elmo"),
+    "token_embedder": Values("cnn", lambda value: str(value).lower() == "cnn"),
+}
 _ADVICE = "Copy the whole folder of ELMoForManyLangs again."
 
 _LSTM_NAMES = {
@@ -97,9 +100,8 @@ def _configuration_errors() -> Iterator[None]:
 
 def _options(folder: Path) -> Tuple[BilmOptions, _Table, _Table]:
     config, location = _configuration(folder)
-    for part, name in _TYPES.items():
-        is_known = Values(name, lambda value, name=name: str(value).lower() == name)
-        read_setting(config, f"{part}.name", location, is_known)
+    for part, values in _TYPES.items():
+        read_setting(config, f"{part}.name", location, values)
     embedder, encoder = config["token_embedder"], config["encoder"]
     char_dim, word_dim = (
         read_setting(config, f"token_embedder.{name}", location, whole_number(0))

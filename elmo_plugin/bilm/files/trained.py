@@ -64,12 +64,9 @@ class TrainedModel:
             words, counts = read_predicted_words(folder)
             return cls(parameters, location, read_config(folder, location), words, counts)
 
-    def bilm(self, name: Optional[str] = None) -> Bilm:
-        """
-        A biLM of the model, fine-tuned or not. If there are several, `name` selects one, such as
-        `text_field_embedder.token_embedder_elmo.bilm`. `ConfigurationError` if none fits.
-        """
-        options, source, parameters = self._stored(name)
+    def bilm(self) -> Bilm:
+        """The biLM of the model, fine-tuned or not. `ConfigurationError` unless it has one."""
+        options, source, parameters = self._stored()
         bilm = Bilm(options, source=source)
         bilm.load_state_dict(parameters)
         return bilm.eval()
@@ -94,22 +91,18 @@ class TrainedModel:
                 )
         return parameters
 
-    def _stored(
-        self, name: Optional[str] = None
-    ) -> Tuple[BilmOptions, str, Dict[str, torch.Tensor]]:
-        """Options, options file and parameters of a biLM, see `bilm`."""
+    def _stored(self) -> Tuple[BilmOptions, str, Dict[str, torch.Tensor]]:
+        """Options, options file and parameters of the only biLM."""
         bilms = stored_options_by_prefix(self.parameters)
-        found = [prefix for prefix in bilms if name is None or prefix == f"{name}."]
-        if len(found) != 1:
+        if len(bilms) != 1:
             names = ", ".join(prefix.removesuffix(".") for prefix in bilms)
             raise ConfigurationError(
-                f"{self.location}: expected one biLM or the name of one of several, found "
-                f"{name or 'no name'}; the model holds {names or 'none'}. Models that are trained "
-                "as `elmo-bilm` or with an `elmo-token-embedder` hold one."
+                f"{self.location}: expected one biLM; the model holds {names or 'none'}. Models "
+                "that are trained as `elmo-bilm` or with an `elmo-token-embedder` hold one."
             )
-        stored = bilms[found[0]]
+        ((prefix, stored),) = bilms.items()
         options = BilmOptions.from_dict(stored["options"], self.location)
-        return options, stored["options_file"], with_prefix(found[0], self.parameters)
+        return options, stored["options_file"], with_prefix(prefix, self.parameters)
 
 
 def stored_options_by_prefix(parameters: Dict[str, torch.Tensor]) -> Dict[str, Dict[str, Any]]:

@@ -2,7 +2,7 @@ from typing import Dict, List, Optional, Sequence
 
 import torch
 
-from elmo_plugin.modules.linear.packed import PackedLinear, tracks_gradients
+from elmo_plugin.modules.packed_linear import PackedLinear, tracks_gradients
 from elmo_plugin.modules.recurrent.cells import Cell, Weights
 from elmo_plugin.modules.recurrent.compiled_scan import CompiledScan
 from elmo_plugin.modules.recurrent.cudnn import Cudnn

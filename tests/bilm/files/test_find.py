@@ -87,7 +87,7 @@ def opening(places, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "huggingface_hub", hub)
     with web_server(root) as server:
         base = f"{server.url}/allennlp/{PAIR}"
-        published = PublishedBilm("", "", f"{base}_options.json", f"{PAIR}_weights.hdf5")
+        published = PublishedBilm("", "", f"{base}_options.json", f"{base}_weights.hdf5")
         monkeypatch.setitem(PUBLISHED, "original", published)
 
         def open_line(arguments):
@@ -233,7 +233,7 @@ def test_archives_are_not_trusted(tmp_path, monkeypatch):
 def test_a_part_of_a_zip_is_refused(places, tmp_path, kept):
     content = (places[1] / "216.zip").read_bytes()
     (tmp_path / "a.zip").write_bytes(content[: int(len(content) * kept)])
-    refused(tmp_path / "a.zip", "a.zip cannot be read; it is damaged, cut short")
+    refused(tmp_path / "a.zip", "a.zip is no biLM: ", "one that is damaged or cut short")
     damaged = bytearray(content)
     damaged[int(len(content) * kept)] ^= 255
     (tmp_path / "a.zip").write_bytes(damaged)
@@ -243,7 +243,7 @@ def test_a_part_of_a_zip_is_refused(places, tmp_path, kept):
 def test_the_names_that_could_mean_two_bilms_mean_none():
     assert {"small", "medium"}.isdisjoint(PUBLISHED)
     for name, published in PUBLISHED.items():
-        options, weights = published.files
+        options, weights = published.options_file, published.weight_file
         if published.is_shipped:
             assert load_bilm(name).options == load_bilm(Path(options).parent).options
             assert json.loads(Path(options).read_text())["lstm"]["n_layers"] == 2
