@@ -5,11 +5,11 @@ import os
 import re
 import tempfile
 import zipfile
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import Callable, Iterator, List, Optional, Union
+from typing import Iterator, Optional, Union
 from urllib.parse import urljoin, urlsplit
 
 from elmo_plugin.bilm.files.kinds import (
@@ -151,9 +151,8 @@ def _fetched(url: str, weights: Optional[str] = None) -> Path:
                 "part of one. Check the URL, or try it again."
             )
         if weights_beside(path) is None:
-            names = weights_names(urlsplit(url).path.rpartition("/")[2])
-            *others, last = [weights] if weights else [_beside(url, name) for name in names]
-            _download_first(others, last, get)
+            name, *_ = weights_names(urlsplit(url).path.rpartition("/")[2])
+            get(weights or _beside(url, name))
         if _has_token_embeddings(path):
             get(_beside(url, VOCABULARY_FILE))
     except FileNotFoundError as error:
@@ -162,14 +161,6 @@ def _fetched(url: str, weights: Optional[str] = None) -> Path:
             "folder of the server."
         ) from error
     return path
-
-
-def _download_first(urls: List[str], last: str, get: Callable[[str], Path]) -> None:
-    for url in urls:
-        with suppress(FileNotFoundError):
-            get(url)
-            return
-    get(last)
 
 
 def _beside(url: str, name: str) -> str:

@@ -122,7 +122,7 @@ def test_from_pretrained_is_the_same_door(opening, name):
 
 
 def test_what_was_downloaded_is_read_without_the_server(opening, capsys):
-    names = ['"https://host/nlpl/216/options.json"', '"https://host/216.zip"', '"original"']
+    names = ['"https://host/models/elmo/options.json"', '"https://host/216.zip"', '"original"']
     for name in names:
         opening.run(name)
     opening.server.most_bytes = 0
@@ -130,16 +130,12 @@ def test_what_was_downloaded_is_read_without_the_server(opening, capsys):
     for name in names:
         assert_same(opening.run(name), opening.bilm)
     assert opening.server.asked == asked
-    assert "pubmed" in PUBLISHED and len(asked) == 6
+    assert "pubmed" in PUBLISHED and len(asked) == 5
 
 
 def test_a_url_of_token_embeddings_brings_its_words(opening, make_options, places):
     folder = save_token_bilm(places[1] / "tokens", make_options())
     assert_same(opening.run('"https://host/tokens/options.json"'), load_bilm(folder))
-
-
-def test_a_url_of_nlpls_names_is_read(opening):
-    assert_same(opening.run('"https://host/nlpl/216/options.json"'), opening.bilm)
 
 
 def test_options_may_be_those_of_a_folder(opening):
