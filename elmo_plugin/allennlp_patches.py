@@ -10,7 +10,7 @@ Two modules replace functions only while an archive is loaded:
 - `archives/configs.py`: `Registrable.resolve_class_name`, which imports any class by its path, and
   `common.util.spacy_download`, which installs spaCy models.
 
-`training/moving_average.py` replaces methods of single moving averages.
+`training/recoverable_trainer.py` replaces methods of single moving averages.
 """
 
 import logging

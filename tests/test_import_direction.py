@@ -43,7 +43,7 @@ SUB_ROOMS: Dict[str, Tuple[Tuple[str, ...], ...]] = {
     "modules": (
         ("modules.seq2seq_encoders", "modules.token_embedders", "modules"),
         ("modules.recurrent",),
-        ("modules.linear",),
+        ("modules.packed_linear",),
         ("modules.kernels", "modules.tuning"),
     ),
 }

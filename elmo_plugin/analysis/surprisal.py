@@ -9,8 +9,8 @@ import torch
 
 from elmo_plugin.bilm import Bilm
 from elmo_plugin.bilm.files.softmax import SoftmaxWeights
+from elmo_plugin.bilm.pretraining.language_model import Perplexity, perplexity_of
 from elmo_plugin.bilm.pretraining.next_word_loss import next_word_losses
-from elmo_plugin.bilm.pretraining.perplexity import Perplexity, perplexity_of
 from elmo_plugin.corpora.minimal_pairs import MinimalPair
 from elmo_plugin.corpora.sentence_per_line import DigestedText
 from elmo_plugin.elmo.token_batches import map_in_batches, sentence_groups

@@ -33,8 +33,6 @@ MISTAKES = [
     # Texts.
     ("embed none.txt new --all", "looked for none.txt and none.txt.gz"),
     ("embed empty.txt new --all", "empty.txt is empty; expected a sentence per line."),
-    ("embed text.txt new --all --vocab-path none", "looked for none"),
-    ("embed text.txt new --all --vocab-path texts", "texts is a folder; expected a text file"),
     ("score none.txt", "No such file"),
     ("score text.txt text.txt", "Expected one text, found 2"),
     ("score blank.txt --output new", "blank.txt: expected a sentence per line, found no words"),

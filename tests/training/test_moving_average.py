@@ -3,7 +3,7 @@
 import torch
 from allennlp.training.moving_average import ExponentialMovingAverage
 
-from elmo_plugin.modules.linear.packed import PackedLinear
+from elmo_plugin.modules.packed_linear import PackedLinear
 from elmo_plugin.training.recoverable_trainer import _store_averages_only
 
 

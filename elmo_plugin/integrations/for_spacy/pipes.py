@@ -123,7 +123,7 @@ class ElmoVectors(BatchPipe):
                 hooks.update(vector=_vector, has_vector=_has_vector, similarity=_similarity)
 
     def to_disk(self, path: Any, *, exclude: Any = ()) -> None:
-        """Calls `Bilm.save_pretrained`, which raises a `ValueError` if `dtype` is int8."""
+        """Calls `Bilm.save_pretrained`."""
         self.bilm.save_pretrained(path)
 
     def from_disk(self, path: Any, *, exclude: Any = ()) -> "ElmoVectors":

@@ -148,11 +148,6 @@ def test_a_wrong_setting_is_named(pipeline, config, message):
         pipeline("elmo", **config)(TEXT)
 
 
-def test_an_int8_bilm_cannot_be_stored(pipeline, tmp_path):
-    with pytest.raises(ValueError, match="found int8"):
-        pipeline("elmo", dtype="int8").to_disk(tmp_path / "stored")
-
-
 def test_processes_can_be_forked_after_this_one_has_computed():
     script = """
 import spacy
