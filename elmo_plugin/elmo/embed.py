@@ -62,8 +62,7 @@ def embed_sentences(
         print(vectors.shape)  # (2, output_dim)
     """
     chosen = chosen_layers(layers, bilm.num_layers)
-    if pool is not None:
-        check_one_of(POOLS, pool=pool)
+    check_pool(pool)
     total = len(sentences) if isinstance(sentences, Sized) else None
     if tokenizer is not None:
         split = tokenizer_of(tokenizer) if isinstance(tokenizer, str) else tokenizer
@@ -73,6 +72,12 @@ def embed_sentences(
     embed = partial(_embed_batch, bilm, chosen, pool)
     embedded = map_in_batches(embed, sentences, batch_size, is_sorted, device_type)
     return _with_progress(embedded, total) if progress else embedded
+
+
+def check_pool(pool: Optional[str]) -> None:
+    """Raises `ConfigurationError` if there is no such `pool`."""
+    if pool is not None:
+        check_one_of(POOLS, pool=pool)
 
 
 def pooled(vectors: torch.Tensor, pool: str) -> torch.Tensor:

@@ -10,7 +10,7 @@ from torch.utils.data import DataLoader, Dataset
 
 from elmo_plugin.bilm import Bilm
 from elmo_plugin.elmo.elmo import chosen_layers
-from elmo_plugin.elmo.embed import POOLS, embed_sentences, pooled
+from elmo_plugin.elmo.embed import check_pool, embed_sentences, pooled
 from elmo_plugin.elmo.token_batches import Sentence
 from elmo_plugin.util.distributed import threads_per_process
 from elmo_plugin.util.errors import ConfigurationError, check_one_of
@@ -43,8 +43,7 @@ class DumpOptions:
         if not re.fullmatch(r"\d+(,\d+)*", self.layers):
             check_one_of(("all", "top", "average", "numbers such as 0,2"), layers=self.layers)
         check_one_of(("float32", "float16"), dtype=self.dtype)
-        if self.pool is not None:
-            check_one_of(POOLS, pool=self.pool)
+        check_pool(self.pool)
 
     def numbers(self, num_layers: int) -> Optional[List[int]]:
         """
