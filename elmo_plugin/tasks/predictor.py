@@ -158,7 +158,7 @@ class TaskPredictor(Predictor):
 class SentencePredictor(TaskPredictor):
     """
     The base of predictors that read a sentence: `{"sentence": "Ada lives in London."}`, tokenised
-    by the rules of the Penn Treebank, or `{"tokens": ["Ada", …]}`.
+    as by its reader, by default by the rules of the Penn Treebank, or `{"tokens": ["Ada", …]}`.
     """
 
     schema = {"sentence": TEXT, "tokens": WORDS}
@@ -173,7 +173,7 @@ class SentencePredictor(TaskPredictor):
 
     @overrides
     def _checked(self, line: JsonDict, location: str) -> JsonDict:
-        return {"tokens": words_of_line(line, location)}
+        return {"tokens": words_of_line(line, location, self._dataset_reader.split)}
 
     @overrides
     def _json_to_instance(self, json_dict: JsonDict) -> Instance:
