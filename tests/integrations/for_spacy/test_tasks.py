@@ -5,6 +5,7 @@ import pytest
 import spacy
 from allennlp.models import load_archive
 from allennlp.predictors import Predictor
+from spacy import displacy
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 
@@ -131,13 +132,24 @@ def test_verbs_are_what_the_pipeline_has_tagged(pipeline, archive_of, annotation
     assert [frame.verb.text for frame in doc._.srl] == ["wanted", "be"]
 
 
-def test_without_tags_the_error_says_what_is_missing(pipeline, archive_of):
+def test_without_tags_the_shipped_tagger_finds_the_verbs(pipeline, archive_of):
+    nlp = pipeline("elmo_srl", archive=archive_of("srl"))
+    assert [frame.verb.text for frame in nlp(TEXT)._.srl] == ["lives", "met"]
+
+
+@pytest.fixture
+def no_tagger(monkeypatch):
+    for module in ("tasks.srl.predictor", "integrations.for_spacy.tasks"):
+        monkeypatch.setattr(f"elmo_plugin.{module}.shipped_archives", dict)
+
+
+def test_without_tags_and_tagger_the_error_says_what_is_missing(pipeline, archive_of, no_tagger):
     nlp = pipeline("elmo_srl", archive=archive_of("srl"))
     with pytest.raises(ConfigurationError, match="elmo_srl: expected a document with tags.*Ada"):
         nlp(TEXT)
 
 
-def test_an_error_handler_of_spacy_can_skip_a_document(pipeline, archive_of):
+def test_an_error_handler_of_spacy_can_skip_a_document(pipeline, archive_of, no_tagger):
     nlp = pipeline("elmo_srl", archive=archive_of("srl"))
     failed = []
     nlp.set_error_handler(lambda name, pipe, docs, error: failed.extend(docs))
@@ -185,6 +197,9 @@ def test_a_document_keeps_its_frames_and_clusters_when_it_is_stored(pipeline, ar
     doc = nlp(TEXT)
     unprocessed = nlp.make_doc(TEXT)
     assert unprocessed._.srl == [] and unprocessed._.coref_clusters == []
+    found = clusters(doc)
+    nlp.get_pipe("elmo_coref")(doc)
+    assert clusters(doc) == found
     again = Doc(nlp.vocab).from_bytes(doc.to_bytes())
     assert frames(again) == frames(doc) and frames(doc)
     assert clusters(again) == clusters(doc)
@@ -196,12 +211,35 @@ def test_a_document_keeps_its_frames_and_clusters_when_it_is_stored(pipeline, ar
         ("srl", {"predicates": "some"}, "one of verbs, all, found 'some'"),
         ("srl", {"predicates": "all"}, "expected an archive of elmo-srl.*of elmo-ner"),
         ("task", {"archive": ""}, "no trained model of any task comes with the project"),
+        ("ner", {"archive": "no/model.tar.gz"}, "no/model.tar.gz"),
     ],
 )
-def test_a_wrong_setting_is_named(pipeline, archive_of, component, settings, message):
+def test_a_wrong_setting_is_named_when_the_component_is_added(
+    pipeline, archive_of, component, settings, message
+):
     settings = {"archive": archive_of("ner"), **settings}
-    with pytest.raises(ConfigurationError, match=message):
-        pipeline(f"elmo_{component}", **settings)(TEXT)
+    with pytest.raises((ConfigurationError, FileNotFoundError), match=message):
+        pipeline(f"elmo_{component}", **settings)
+
+
+def test_a_pipeline_of_a_config_reads_no_file_before_it_is_needed():
+    config = spacy.blank("en").config
+    config["nlp"]["pipeline"] = ["elmo_ner"]
+    config["components"] = {"elmo_ner": {"factory": "elmo_ner", "archive": "no/model.tar.gz"}}
+    nlp = spacy.util.load_model_from_config(config)
+    with pytest.raises((ConfigurationError, FileNotFoundError), match="no/model.tar.gz"):
+        nlp(TEXT)
+
+
+def test_displacy_draws_entities_in_colours_and_clusters_as_spans(pipeline, archive_of):
+    doc = Doc(spacy.blank("en").vocab, words=["Ada", "slept"])
+    doc.ents = [Span(doc, 0, 1, "PER")]
+    assert "background: #aa9cfc" in displacy.render(doc, style="ent", jupyter=False)
+    doc = pipeline("elmo_coref", archive=archive_of("coref"))(TEXT)
+    assert list(doc.spans) == [f"coref_clusters_{n + 1}" for n in range(len(clusters(doc)))]
+    assert [list(spans) for spans in doc.spans.values()] == doc._.coref_clusters != []
+    options = {"spans_key": "coref_clusters_1"}
+    assert "Ada" in displacy.render(doc, style="span", options=options, jupyter=False)
 
 
 def test_any_task_has_a_component(pipeline, archive_of, predictor_of):
@@ -209,5 +247,5 @@ def test_any_task_has_a_component(pipeline, archive_of, predictor_of):
     lines = [{"tokens": words} for words in SENTENCES]
     for found, expected in zip(doc._.elmo_task, predictor_of("sst").predict_batch_json(lines)):
         assert (found["tokens"], found["label"]) == (expected["tokens"], expected["label"])
-    with pytest.raises(ConfigurationError, match="SnliPredictor reads pairs of texts"):
-        pipeline("elmo_task", archive=archive_of("snli"))(TEXT)
+    with pytest.raises(ConfigurationError, match="reads pairs of texts"):
+        pipeline("elmo_task", archive=archive_of("snli"))
