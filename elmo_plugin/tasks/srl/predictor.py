@@ -80,7 +80,7 @@ class SrlPredictor(TaskPredictor):
     ) -> None:
         super().__init__(model, dataset_reader, **kwargs)
         self._spacy_model = spacy_model
-        self._tagger_file = None if spacy_model else shipped_archives().get(TAGGER)
+        self._tagger_file: Any = None if spacy_model else shipped_archives().get(TAGGER)
         try:
             self._spacy = spacy.load(spacy_model) if spacy_model else spacy.blank("en")
         except OSError as error:

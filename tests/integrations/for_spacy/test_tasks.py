@@ -15,6 +15,7 @@ from elmo_plugin.util.errors import ConfigurationError
 from tests.trained import FIXTURES
 
 TEXT = "Ada lives in London. Tom met Anna in Paris!"
+COREFERENT = "Anna lost her keys. She was late."
 SENTENCES = [["Ada", "lives", "in", "London", "."], ["Tom", "met", "Anna", "in", "Paris", "!"]]
 SRL = FIXTURES / "corpora/srl/train.gold_conll"
 COREF = FIXTURES / "corpora/coref/train.gold_conll"
@@ -193,16 +194,13 @@ def test_what_is_stored_is_an_archive_of_allennlp(pipeline, archive_of, predicto
 
 def test_a_document_keeps_its_frames_and_clusters_when_it_is_stored(pipeline, archive_of):
     nlp = pipeline("elmo_srl", archive=archive_of("srl"), predicates="all")
-    nlp.add_pipe("elmo_coref", config={"archive": str(archive_of("coref"))})
-    doc = nlp(TEXT)
+    nlp.add_pipe("elmo_coref")
+    doc = nlp(COREFERENT)
     unprocessed = nlp.make_doc(TEXT)
     assert unprocessed._.srl == [] and unprocessed._.coref_clusters == []
-    found = clusters(doc)
-    nlp.get_pipe("elmo_coref")(doc)
-    assert clusters(doc) == found
     again = Doc(nlp.vocab).from_bytes(doc.to_bytes())
     assert frames(again) == frames(doc) and frames(doc)
-    assert clusters(again) == clusters(doc)
+    assert clusters(again) == clusters(doc) != []
 
 
 @pytest.mark.parametrize(
@@ -231,15 +229,19 @@ def test_a_pipeline_of_a_config_reads_no_file_before_it_is_needed():
         nlp(TEXT)
 
 
-def test_displacy_draws_entities_in_colours_and_clusters_as_spans(pipeline, archive_of):
+def test_displacy_draws_entities_in_colours_and_clusters_as_spans(pipeline):
     doc = Doc(spacy.blank("en").vocab, words=["Ada", "slept"])
     doc.ents = [Span(doc, 0, 1, "PER")]
     assert "background: #aa9cfc" in displacy.render(doc, style="ent", jupyter=False)
-    doc = pipeline("elmo_coref", archive=archive_of("coref"))(TEXT)
-    assert list(doc.spans) == [f"coref_clusters_{n + 1}" for n in range(len(clusters(doc)))]
-    assert [list(spans) for spans in doc.spans.values()] == doc._.coref_clusters != []
+    # The shipped model: one of the fixture corpus finds hardly any.
+    nlp = pipeline("elmo_coref")
+    doc = nlp(COREFERENT)
+    assert [span.text for span in doc.spans["coref_clusters_1"]] == ["Anna", "her", "She"]
+    assert list(doc.spans) == ["coref_clusters_1"]
+    # Another call replaces them.
+    assert clusters(nlp.get_pipe("elmo_coref")(doc)) == [[(0, 1), (2, 3), (5, 6)]]
     options = {"spans_key": "coref_clusters_1"}
-    assert "Ada" in displacy.render(doc, style="span", options=options, jupyter=False)
+    assert "Anna" in displacy.render(doc, style="span", options=options, jupyter=False)
 
 
 def test_any_task_has_a_component(pipeline, archive_of, predictor_of):
