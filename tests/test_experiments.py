@@ -83,7 +83,7 @@ def own_files(monkeypatch):
 
 @pytest.mark.parametrize("path", TASKS, ids=named)
 def test_the_experiment_builds_its_reader_and_model(path, own_files):
-    own_files(path.stem.removesuffix("_elmo"))
+    own_files(path.stem.partition("_")[0])
     model, _, _ = build(Params.from_file(path))
     assert any(parameter.requires_grad for parameter in model.parameters())
 

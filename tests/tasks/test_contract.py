@@ -445,7 +445,6 @@ WRONG_LINES = {
     ],
     "srl": [
         ({"text": "They play"}, 'expected "sentence" with a text or "tokens"'),
-        ({"sentence": "They play"}, 'expected "predicates", their positions.*spacy_model'),
         ({"tokens": [1, 2]}, "a list of words"),
         ({"tokens": ["They", ""]}, "none of them empty"),
         ({"sentence": ["They"]}, '"sentence" to be a text'),
