@@ -131,6 +131,20 @@ def test_a_pool_makes_one_vector_of_each_layer(shared_bilm, sentences, pool):
         numpy.testing.assert_allclose(each, expected, atol=1e-6)
 
 
+def test_first_and_last_are_the_states_that_have_read_all_words(shared_bilm):
+    words = ["They", "play", "chess"]
+    changed = [words, ["They", "play", "it"], ["We", "play", "chess"]]
+    states = list(embed_sentences(shared_bilm, changed, layers="last", pool="first_last"))
+    tokens = list(embed_sentences(shared_bilm, changed, layers="last"))
+    for other in (1, 2):
+        assert (states[other] != states[0]).any(dim=1).all()
+        for half in (slice(16), slice(16, None)):
+            assert not torch.equal(states[other][:, half], states[0][:, half])
+    # The other halves have read one word.
+    torch.testing.assert_close(tokens[1][:, 0, :16], tokens[0][:, 0, :16])
+    torch.testing.assert_close(tokens[2][:, -1, 16:], tokens[0][:, -1, 16:])
+
+
 def test_wrong_settings_are_refused_at_once(shared_bilm):
     with pytest.raises(ConfigurationError, match="`pool` to be one of mean, max, .*, found 'sum'"):
         embed_sentences(shared_bilm, [], pool="sum")
