@@ -215,7 +215,9 @@ class ClassifierModel(TaskModel):
                 outputs["loss"] = torch.nn.functional.cross_entropy(logits[known], label[known])
             self.metric(logits, label)
             names = (self.label_names[n] for n in range(len(self.label_names)))
-            self.say_new_labels((instance["label"] for instance in metadata), names)
+            # Readers of own files give the label as it is in the file.
+            given = (instance["label"] for instance in metadata if "label" in instance)
+            self.say_new_labels(given, names)
         return outputs
 
     @overrides(check_signature=False)
