@@ -68,6 +68,10 @@ class TaskPredictor(Predictor):
         self._num_lines = 1
         return self._loaded(text, "the request")
 
+    def completed(self, line: JsonDict) -> JsonDict:
+        """Returns the line with what another model finds first, such as predicates."""
+        return line
+
     def texts(self, line: JsonDict) -> List[List[str]]:
         """Returns the words of each text that the model reads to answer a line."""
         texts: List[Field] = []
@@ -158,7 +162,7 @@ class TaskPredictor(Predictor):
 class SentencePredictor(TaskPredictor):
     """
     The base of predictors that read a sentence: `{"sentence": "Ada lives in London."}`, tokenised
-    by the rules of the Penn Treebank, or `{"tokens": ["Ada", …]}`.
+    as by its reader, by default by the rules of the Penn Treebank, or `{"tokens": ["Ada", …]}`.
     """
 
     schema = {"sentence": TEXT, "tokens": WORDS}
@@ -173,7 +177,7 @@ class SentencePredictor(TaskPredictor):
 
     @overrides
     def _checked(self, line: JsonDict, location: str) -> JsonDict:
-        return {"tokens": words_of_line(line, location)}
+        return {"tokens": words_of_line(line, location, self._dataset_reader.split)}
 
     @overrides
     def _json_to_instance(self, json_dict: JsonDict) -> Instance:

@@ -132,6 +132,10 @@ def shipped(path: str) -> Path:
     return inside if inside.exists() else _PACKAGE.parent / path
 
 
+#: The shipped model that finds verbs for semantic role labelling. The server does not show it.
+TAGGER = "tagger"
+
+
 def shipped_archives() -> Dict[str, Path]:
     """The trained task models that come with the package, by task."""
     found = sorted(shipped("pretrained/tasks").glob("*/model.tar.gz"))

@@ -1,8 +1,12 @@
-// Textual entailment with ESIM (Chen et al. 2017). The model derives all widths from its word
-// representations and ELMo.
+// Textual entailment, or any other labels of pairs of texts, with ESIM (Chen et al. 2017). The model
+// derives all widths from its word representations and ELMo.
+local own = import 'own.libsonnet';
 
 // The settings that a variant may change, besides task.libsonnet's.
-local defaults = {
+local defaults = own.settings {
+  premise: 'premise',  // the columns of .csv, .tsv and .jsonl, which elmo-pairs reads
+  hypothesis: 'hypothesis',
+  label: 'label',
   hidden_size: 300,  // per direction of both LSTMs, and of the feed-forward layers
   dropout: 0.5,
   attention_dropout: 0.0,
@@ -21,6 +25,12 @@ local defaults = {
     hidden_size: s.hidden_size,
     [if s.initializer != null then 'initializer']: s.initializer,
   },
+
+  local columns = ['premise', 'hypothesis', 'label'],
+  local fields = own.fields(s, { [name]: name for name in columns }),
+  dataset_reader+: fields.dataset_reader,
+  validation_dataset_reader+: fields.validation_dataset_reader,
+  validation_data_path: fields.validation_data_path,
 
   model+: {
     encoder: lstm,

@@ -24,6 +24,9 @@ class StubPredictor:
     def load_request(self, text):
         return parse_object(text, "the request", '{"tokens": ["0"]}')
 
+    def completed(self, line):
+        return line
+
     def texts(self, line):
         return [line["tokens"]]
 

@@ -221,7 +221,7 @@ def test_archives_of_one_task_or_of_none_are_refused(archive_of, monkeypatch):
     ner = archive_of("ner")
     with pytest.raises(ConfigurationError, match="one archive of the task ner, found a second"):
         load_tasks([ner, ner], load_predictor, Limits())
-    monkeypatch.delattr("elmo_plugin.tasks.ner.NerPredictor.example")
+    monkeypatch.delattr("elmo_plugin.tasks.ner.TagPredictor.example")
     with pytest.raises(ConfigurationError, match="one of the project's tasks, found NamedEntity"):
         load_tasks([ner], load_predictor, Limits())
 

@@ -13,44 +13,52 @@ from elmo_plugin.tasks.prediction import MarkedWords, Part, Prediction
 from elmo_plugin.tasks.predictor import SentencePredictor
 
 
-@Predictor.register("elmo-ner")
-class NerPredictor(SentencePredictor):
+@Predictor.register("elmo-tagger")
+class TagPredictor(SentencePredictor):
     """
-    Finds named entities in sentences.
+    Tags the words of sentences.
 
-    The output `json` has `tokens`, BIO `tags`, and `entities`, each with `type`, `text`, and the
-    positions of its first and last token (`start`, `end`). For a corpus it adds `gold_tags`, if
-    known, and `is_document_start`. The output `conll`, for `conlleval`, has a line per word with
-    its gold tag, if known, and its predicted tag, both in BIO. It keeps `-DOCSTART-` lines.
+    The output `json` has `tokens` and `tags`. Tags of spans are in BIO, and `entities` lists the
+    spans, each with `type`, `text`, and the positions of its first and last token (`start`, `end`).
+    For a corpus it adds `gold_tags`, if known, and `is_document_start`. The output `conll`, for
+    `conlleval`, has a line per word with its gold tag, if known, and its predicted tag. It keeps
+    `-DOCSTART-` lines.
     """
 
-    title = "Named entities"
-    summary = "Names in a sentence"
+    title = "Tags"
+    summary = "Tags of the words of a sentence"
     example = {"sentence": "Ada Lovelace met Charles Babbage in London."}
     output_formats = ("json", "conll")
 
     @classmethod
     @overrides
     def draw(cls, prediction: Prediction) -> Iterable[Part]:
-        spans = [(each["start"], each["end"], each["type"]) for each in prediction["entities"]]
+        if "entities" in prediction:
+            spans = [(each["start"], each["end"], each["type"]) for each in prediction["entities"]]
+        else:
+            spans = [(number, number, tag) for number, tag in enumerate(prediction["tags"])]
         return [MarkedWords(prediction["tokens"], spans)]
 
     @overrides
     def _described(self, output: Dict[str, Any]) -> JsonDict:
-        metadata, entities = output["metadata"], tags_to_spans(output["tags"])
+        metadata, tags, entities = output["metadata"], output["tags"], None
         words = metadata["words"]
-        return {
-            "tokens": words,
-            "tags": bio_tags(entities, len(words)),
-            "entities": [
+        if self._model.finds_spans:
+            found = tags_to_spans(tags)
+            tags = bio_tags(found, len(words))
+            entities = [
                 {
                     "type": entity.label,
                     "start": entity.start,
                     "end": entity.end,
                     "text": " ".join(words[entity.start : entity.end + 1]),
                 }
-                for entity in entities
-            ],
+                for entity in found
+            ]
+        return {
+            "tokens": words,
+            "tags": tags,
+            "entities": entities,
             "gold_tags": metadata["gold_tags"],
             "is_document_start": metadata["is_document_start"] or None,
         }
@@ -67,3 +75,11 @@ class NerPredictor(SentencePredictor):
             outputs.get("gold_tags"),
             outputs.get("is_document_start", False),
         )
+
+
+@Predictor.register("elmo-ner")
+class NerPredictor(TagPredictor):
+    """Finds named entities in sentences. For the output see `TagPredictor`."""
+
+    title = "Named entities"
+    summary = "Names in a sentence"

@@ -8,18 +8,19 @@ from overrides import overrides
 
 from elmo_plugin.tasks.prediction import Bars, MarkedWords, Part, Prediction
 from elmo_plugin.tasks.predictor import SentencePredictor
-from elmo_plugin.tasks.sst.reader import LABELS, in_order
+from elmo_plugin.tasks.sst.reader import in_order
 
 
-@Predictor.register("elmo-sst")
-class SstPredictor(SentencePredictor):
+@Predictor.register("elmo-classifier")
+class TextPredictor(SentencePredictor):
     """
-    Classifies sentences by their sentiment. The output has `tokens`, `label`, `probabilities` by
-    label, the most negative first, and `gold_label`, if known.
+    Classifies texts. The output has `tokens`, `label`, `probabilities` by label, and `gold_label`,
+    if known. Labels are in the order of the vocabulary; those of the Stanford Sentiment Treebank
+    have the most negative first.
     """
 
-    title = "Sentiment"
-    summary = "The sentiment of a sentence"
+    title = "Classification"
+    summary = "The label of a text"
     example = {"sentence": "A quiet film, and a joy from beginning to end."}
 
     @classmethod
@@ -30,7 +31,7 @@ class SstPredictor(SentencePredictor):
 
     @overrides
     def _labels(self, instance: Instance, outputs: Dict[str, Any]) -> Dict[str, Field]:
-        return {"label": LabelField(outputs["label"], LABELS)}
+        return {"label": LabelField(outputs["label"])}
 
     @overrides
     def _described(self, output: Dict[str, Any]) -> JsonDict:
@@ -42,3 +43,11 @@ class SstPredictor(SentencePredictor):
             "probabilities": {name: probabilities[name] for name in in_order(probabilities)},
             "gold_label": output["metadata"]["label"],
         }
+
+
+@Predictor.register("elmo-sst")
+class SstPredictor(TextPredictor):
+    """Classifies sentences by their sentiment. For the output see `TextPredictor`."""
+
+    title = "Sentiment"
+    summary = "The sentiment of a sentence"
