@@ -167,7 +167,7 @@ def pop_and_construct_arg(
     if found is not None and not isinstance(found, types):
         raise _unexpected(place, expected, found)
     is_size = annotation is int and _SIZE.fullmatch(argument_name)
-    if is_size and found is not None and found < 1:
+    if is_size and isinstance(found, int) and found < 1:
         raise _unexpected(place, "at least 1", found)
     try:
         return _pop_and_construct_arg(
