@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Dict, Iterator, Optional, Sequence, Tuple
 
 from elmo_plugin.corpora.json_lines import read_objects
-from elmo_plugin.util.errors import expect, unexpected
+from elmo_plugin.util.errors import expect
 from elmo_plugin.util.text_files import FilePath, has_suffix, numbered_lines
 
 logger = logging.getLogger(__name__)
@@ -95,4 +95,4 @@ def _read_rows(path: FilePath, delimiter: str) -> Iterator[Tuple[str, Sequence[s
                 yield location, cells
             location = f"{path}:{rows.line_num + 1}"
     except csv.Error as error:
-        raise unexpected(location, "cells of Python's csv", f"{error}", advice) from error
+        expect(False, location, "cells of Python's csv", str(error), advice)
