@@ -104,7 +104,7 @@ def _loaded(load: Callable[[str], Any], name: str, lines: Lines) -> Iterator[Any
     for number, line in lines:
         if line and not line.isspace():
             try:
-                yield load(f"{line}\n")
+                yield load(line)
             except ValueError as error:
                 reason = _LINE.sub("", str(error))
                 raise ValueError(f"{name}:{number}: {reason}") from error
