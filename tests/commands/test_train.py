@@ -119,32 +119,25 @@ def predicted(capsys, line):
     return [json.loads(answer) for answer in shown.out.splitlines()], shown.err
 
 
+SENTENCES = [sentence.split() for sentence in TEXT.split("\n\n")]
+
+
+def columns(row, sentences=SENTENCES):
+    """A line per word, from `row` and the number and the word."""
+    rows = ("".join(map(row.format, range(1, 10), words)) for words in sentences)
+    return "\n".join(rows)
+
+
 @pytest.mark.parametrize(
     "name, content, format",
     [
         ("a.txt", TEXT, "text, a sentence per line"),
-        ("noname", TEXT, "text, a sentence per line"),
-        (
-            "a.txt",
-            '{"sentence": "Ada lives in London ."}\n{"tokens": ["She", "left", "."]}\n',
-            "JSON",
-        ),
-        ("a.txt", "Ada B-PER\nlives O\nin O\nLondon B-LOC\n. O\n\nShe O\nleft O\n. O\n", "columns"),
-        ("a.dat", "-DOCSTART- O\n\n" + TEXT.replace(" ", " O\n").replace("\n\n", " O\n\n"), "col"),
-        (
-            "a.csv",
-            "Ada,B-PER\nlives,O\nin,O\nLondon,B-LOC\n.,O\n\nShe,O\nleft,O\n.,O\n",
-            "columns between commas",
-        ),
-        (
-            "a.txt",
-            "".join(
-                "".join(f"{n}\t{w}\t_\tO\t_\t_\t_\t_\t_\t_\n" for n, w in enumerate(s.split(), 1))
-                + "\n"
-                for s in TEXT.split("\n\n")
-            ),
-            "CoNLL-U",
-        ),
+        ("noname", "\n\n" + TEXT, "text, a sentence per line"),
+        ("a.txt", "".join(json.dumps({"tokens": s}) + "\n" for s in SENTENCES), "JSON lines"),
+        ("a.txt", columns("{1} O\n"), "columns"),
+        ("a.dat", "-DOCSTART- O\n\n" + columns("{1} B-PER\n"), "columns"),
+        ("a.csv", columns("{1},O\n"), "columns between commas"),
+        ("a.txt", columns("{0}\t{1}\t_\tO\t_\t_\t_\t_\t_\t_\n"), "CoNLL-U"),
     ],
 )
 @pytest.mark.parametrize("source", ["file", "gzip", "stdin"])
@@ -162,8 +155,5 @@ def test_a_format_is_recognised_by_its_content(
         monkeypatch.setattr(sys, "stdin", open(path))
         path, named = "-", "standard input"
     answers, said = predicted(capsys, f"{trained[0]} {path}")
-    assert [each["tokens"] for each in answers] == [
-        ["Ada", "lives", "in", "London", "."],
-        ["She", "left", "."],
-    ]
+    assert [each["tokens"] for each in answers] == SENTENCES
     assert f"{named}: read as {format}" in said
