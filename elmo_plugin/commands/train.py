@@ -110,7 +110,9 @@ def run(args: Options) -> str:
     epochs = [f"num_epochs={args.epochs}"] if args.epochs else []
     jsonnet, params = make_experiment(
         args.task,
-        {"train": args.train, "dev": args.dev, "test": args.test},
+        args.train,
+        dev=args.dev,
+        test=args.test,
         with_elmo=not args.no_elmo,
         bilm=args.bilm,
         vectors=args.vectors,
