@@ -128,7 +128,7 @@ def test_a_label_that_training_lacks_is_said_and_counts_as_wrong(task, trained, 
 
 
 def test_a_label_of_dev_alone_is_said_after_training(caplog):
-    instances = list(make_reader("classifier").read(OWN_CORPORA["classifier"]["train"]))[:6]
+    instances = list(make_reader("classifier").read(OWN_CORPORA["classifier"]["train"]))[::8]
     kinds = {instance["label"].label for instance in instances}
     vocab = Vocabulary.from_instances(instances)
     model = build("sst", vocab, type="elmo-classifier")
