@@ -70,7 +70,7 @@ def make_experiment(
         variables.update(ELMO_TRAIN=train, ELMO_TRAIN_SPANS=" ".join(map(str, spans)))
     params = json.loads(evaluate_snippet("experiment.jsonnet", jsonnet(), ext_vars=variables))
     if task == _TAGGER:
-        varied["tags"] = _json(params["model"]["tags"])
+        varied["tags"] = _json(params["model"].get("tags", "spans"))
     if not params.get("validation_data_path"):
         raise ConfigurationError(f"{task} needs a corpus that chooses the best epoch: add --dev.")
     return jsonnet(), params
