@@ -13,6 +13,7 @@ import pytest
 import torch
 from allennlp.commands.train import train_model_from_file
 
+from elmo_plugin.commands.experiment_file import make_experiment
 from elmo_plugin.commands.main import main
 from tests.commands import running
 from tests.guide import FIXTURES
@@ -82,6 +83,14 @@ def test_plain_tags_are_seen_and_written_into_the_experiment(tmp_path, capsys):
     elmo(f"train tagger {corpus} {options} -s {tmp_path}/out")
     assert '  tags: "plain",\n' in (tmp_path / "out/experiment.jsonnet").read_text()
     assert "accuracy" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("column, tags", [(2, "plain"), (4, "spans")])
+def test_the_kind_of_tags_in_a_column_is_seen(column, tags):
+    jsonnet, _ = make_experiment(
+        "tagger", str(NER / "train.conll"), settings=[f"tag_column={column}"]
+    )
+    assert f'    tags: "{tags}",\n' in jsonnet
 
 
 MISTAKES = [
