@@ -155,8 +155,8 @@ def get_predictor(args: Namespace) -> Predictor:
         check_one_of(Predictor.list_available(), predictor=args.predictor)
     if args.predictor_args.strip():
         parse_object(args.predictor_args, "--predictor-args")
-    # The limits of the archive's reader apply to a corpus, not to lines of JSON.
-    allennlp_predict.load_archive = partial(load_archive, every_instance=args.use_dataset_reader)
+    # The limits of the archive's reader are for training.
+    allennlp_predict.load_archive = partial(load_archive, every_instance=True)
     args.output_file = args.output_file and str(expanded(args.output_file))
     return _get_predictor(args)
 

@@ -36,6 +36,8 @@ _HIDDEN_WARNINGS = (
     "You provided a validation dataset but patience was set to None",
     'Metrics with names beginning with "_"',
     "vocabulary serialization directory",
+    # A predicted corpus with labels.
+    "Encountered the loss key in the model's return dictionary",
 )
 # Libraries whose `UserWarning`s a user cannot act on.
 _NOISY_MODULES = r"(allennlp|fairscale|spacy|torch\.(?!cuda)|torchvision|transformers)"
@@ -61,9 +63,14 @@ def is_command() -> bool:
 
 
 def quieten_command() -> None:
-    """Configures the console of `allennlp` and its workers, unless the user has set a log level."""
-    is_log_level_set = os.environ.get("ALLENNLP_DEBUG") or os.environ.get("ALLENNLP_LOG_LEVEL")
-    if not is_command() or is_log_level_set:
+    """`quieten` for `allennlp` and its workers."""
+    if is_command():
+        quieten()
+
+
+def quieten() -> None:
+    """Configures the console of a command, unless the user has set a log level."""
+    if os.environ.get("ALLENNLP_DEBUG") or os.environ.get("ALLENNLP_LOG_LEVEL"):
         return
     if not sys.warnoptions:
         for category in (DeprecationWarning, FutureWarning):
@@ -138,7 +145,7 @@ def _is_worth_showing(record: logging.LogRecord) -> bool:
     # Tables of metrics are for `evaluate`, which prints metrics itself; in training, progress bars
     # show them.
     repeated = {"train": "elmo_plugin.tasks.model", "evaluate": "allennlp.common.util"}
-    command = "".join(sys.argv[1:2])
+    command = "".join(sys.argv[1:2]).removeprefix("elmo-")
     if record.name in (*_HIDDEN_INFORMATION, repeated.get(command)):
         return False
     is_of_user = record.levelno >= logging.INFO and not _is_library(record.name)

@@ -1,7 +1,9 @@
 """How metrics are printed."""
 
 import re
-from typing import Any, Dict, List, Sequence
+from typing import Any, Dict
+
+from elmo_plugin.commands.tables import aligned
 
 # The metric of a task comes first; its loss, which differs between models, last.
 _FIRST = ("f1-measure-overall", "coref_f1", "f1", "accuracy", "perplexity")
@@ -24,18 +26,11 @@ def format_metrics(metrics: Dict[str, Any]) -> str:
             others[name] = value
     names = [name for name in _FIRST if name in others]
     names += sorted(others.keys() - set(_FIRST), key=lambda name: ("loss" in name, name))
-    lines = _aligned([[name, _number(others[name])] for name in names])
+    lines = aligned([[name, _number(others[name])] for name in names])
     if by_label:
         rows = [[label, *(_number(of[k]) for k in _KINDS)] for label, of in by_label.items()]
-        lines += ["", *_aligned([["label", *_KINDS], *rows])]
+        lines += ["", *aligned([["label", *_KINDS], *rows])]
     return "\n".join(lines)
-
-
-def _aligned(rows: Sequence[Sequence[str]]) -> List[str]:
-    """Lines of cells, the first column to the left and the others to the right."""
-    widths = [max(map(len, column)) for column in zip(*rows)]
-    lines = ([name.ljust(widths[0]), *map(str.rjust, cells, widths[1:])] for name, *cells in rows)
-    return ["  ".join(line) for line in lines]
 
 
 def _number(value: Any) -> str:

@@ -16,6 +16,13 @@ def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]], num_left:
     return "\n".join(f"| {' | '.join(cells)} |" for cells in escaped)
 
 
+def aligned(rows: Sequence[Sequence[str]]) -> List[str]:
+    """Lines of cells, the first column aligned to the left and the others to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    lines = ([name.ljust(widths[0]), *map(str.rjust, cells, widths[1:])] for name, *cells in rows)
+    return ["  ".join(line).rstrip() for line in lines]
+
+
 def replace_tables(path: Path, begin: str, end: str, tables: str) -> None:
     """
     Replaces the text between the lines `begin` and `end` of a Markdown file. Raises

@@ -1,7 +1,9 @@
 """Labelled texts in columns with names: `.csv`, `.tsv` and JSON lines (`.jsonl`)."""
 
 import csv
+import json
 import logging
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Dict, Iterator, Optional, Sequence, Tuple
 
@@ -27,6 +29,22 @@ class LabelledTexts:
 def has_records(path: FilePath) -> bool:
     """Whether `read_records` reads a file, by its name."""
     return has_suffix(path, *_SUFFIXES)
+
+
+def records_format(lines: Sequence[str], columns: Sequence[str]) -> Optional[Tuple[str, str]]:
+    """
+    The format, for the user, and the suffix of records that have these columns, if the first lines
+    of a file, without empty ones, look like them; otherwise `None`.
+    """
+    for title, suffix, delimiter in (("CSV", ".csv", ","), ("TSV", ".tsv", "\t")):
+        header = [cell.strip() for cell in next(csv.reader(lines[:1], delimiter=delimiter))]
+        if len(lines) > 1 and set(columns) <= set(header):
+            return f"{title} with the columns {', '.join(header)}", suffix
+    with suppress(ValueError, TypeError):
+        fields = json.loads(lines[0])
+        if isinstance(fields, dict) and set(columns) <= fields.keys():
+            return f"JSON lines with the fields {', '.join(fields)}", ".jsonl"
+    return None
 
 
 def read_labelled_texts(

@@ -59,6 +59,8 @@ class CorefPredictor(TaskPredictor):
         "genre": TEXT,
     }
     reads_documents = True
+    text_field = "text"
+    corpus_start = "#begin document"
     output_formats = ("json", "conll")
 
     def predict(self, text: str) -> JsonDict:

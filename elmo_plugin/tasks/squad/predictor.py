@@ -30,6 +30,7 @@ class SquadPredictor(TaskPredictor):
         "machine that Charles Babbage had designed.",
         "question": "Where was Ada Lovelace born?",
     }
+    corpus_start = r'\s*\{\s*("data"|"version"|$)'
     schema = {"passage": TEXT, "question": TEXT, "id": {"type": "string", "description": "text"}}
 
     def predict(self, question: str, passage: str) -> JsonDict:

@@ -69,6 +69,8 @@ class SrlPredictor(TaskPredictor):
             "description": 'a list of positions or words, or "all"',
         },
     }
+    text_field = "sentence"
+    corpus_start = "#begin document"
     output_formats = ("json", "conll")
 
     def __init__(
