@@ -195,17 +195,17 @@ class ContextIndex:
     context is in `text.txt`, which has one sentence per line.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: FilePath) -> None:
+        self.folder = expanded(folder)
         #: The content of `index.json`.
-        self.settings = _read_settings(folder)
+        self.settings = _read_settings(self.folder)
         #: By number of the layer: shape `(num_contexts, dim)`, half precision.
         self.layers: Dict[int, numpy.ndarray] = {
-            layer: file.mapped(folder, self.settings)
+            layer: file.mapped(self.folder, self.settings)
             for layer, file in _layer_files(self.settings).items()
         }
         self._contexts, self._sentences, self._text = (
-            file.mapped(folder, self.settings) for file in (_CONTEXTS, _SENTENCES, _TEXT)
+            file.mapped(self.folder, self.settings) for file in (_CONTEXTS, _SENTENCES, _TEXT)
         )
         self._checked: Optional[Tuple[Tuple[Bilm, int], WeightState]] = None
 
