@@ -103,8 +103,8 @@ def find_learning_rate_model(params: Params, *args: Any, **kwargs: Any) -> None:
 
 def get_predictor(args: Namespace) -> Predictor:
     _check_batch_size(args.batch_size)
-    # The limits of the archive's reader apply to a corpus, not to lines of JSON.
-    allennlp_predict.load_archive = partial(load_archive, every_instance=args.use_dataset_reader)
+    # The limits of the archive's reader are for training.
+    allennlp_predict.load_archive = partial(load_archive, every_instance=True)
     args.output_file = args.output_file and str(expanded(args.output_file))
     return _get_predictor(args)
 

@@ -52,11 +52,15 @@ _LAST_OF_TRACEBACK = re.compile(r"^\s*(?:\w+\.)*(\w+(?:Error|Exception)): ", re.
 
 
 def quieten_command() -> None:
-    """Configures the console of `allennlp` and its workers, unless the user has set a log level."""
+    """`quieten` for `allennlp` and its workers."""
     program = Path(sys.argv[0])
-    is_command = program.stem == "allennlp" or program.parts[-2:] == ("allennlp", "__main__.py")
-    is_log_level_set = os.environ.get("ALLENNLP_DEBUG") or os.environ.get("ALLENNLP_LOG_LEVEL")
-    if not is_command or is_log_level_set:
+    if program.stem == "allennlp" or program.parts[-2:] == ("allennlp", "__main__.py"):
+        quieten()
+
+
+def quieten() -> None:
+    """Configures the console of a command, unless the user has set a log level."""
+    if os.environ.get("ALLENNLP_DEBUG") or os.environ.get("ALLENNLP_LOG_LEVEL"):
         return
     if not sys.warnoptions:
         for category in (DeprecationWarning, FutureWarning):
@@ -136,7 +140,7 @@ def _is_worth_showing(record: logging.LogRecord) -> bool:
         return not str(record.msg).startswith(_HIDDEN_WARNINGS)
     # Tables of metrics are for `evaluate`; in training, metrics are in the progress bars.
     is_of_model = record.name == "elmo_plugin.tasks.model"
-    is_table_of_epoch = sys.argv[1:2] == ["train"] and is_of_model
+    is_table_of_epoch = sys.argv[1:2] in (["train"], ["elmo-train"]) and is_of_model
     if record.name in _HIDDEN_INFORMATION or is_table_of_epoch:
         return False
     is_of_user = record.levelno >= logging.INFO and not _is_library(record.name)

@@ -102,13 +102,21 @@ def set_defaults() -> None:
     _FILLED.update({name: values[name] for name in _BILM if not os.environ.get(name)})
     os.environ.update(values)
     for name in _WORD_VECTORS:
-        lines = _first_lines(os.environ[name]) if os.environ[name] else []
-        if lines:
-            os.environ[f"{name}_DIM"] = str(lines[0].count(" "))
-            words = " ".join(line.split(" ")[0] for line in lines)
-            os.environ[f"{name}_CASED"] = "yes" if words != words.lower() else ""
+        if found := width_and_case(os.environ[name]):
+            os.environ[f"{name}_DIM"] = str(found[0])
+            os.environ[f"{name}_CASED"] = "yes" if found[1] else ""
         for kind in ("DIM", "CASED"):
             os.environ.setdefault(f"{name}_{kind}", "")
+
+
+def width_and_case(path: str) -> Optional[Tuple[int, bool]]:
+    """
+    The width of the word vectors in a file, and whether a word has capitals; `None` for an empty
+    path, a URL, and a file that cannot be read.
+    """
+    lines = _first_lines(path) if path else []
+    words = " ".join(line.split(" ")[0] for line in lines)
+    return (lines[0].count(" "), words != words.lower()) if lines else None
 
 
 def _first_lines(path: str, number: int = 1000) -> List[str]:

@@ -44,6 +44,13 @@ def latex_table(head: Sequence[str], rows: Sequence[Sequence[str]], num_left: in
     return "\n".join([begin, *body, r"\end{tabular}"])
 
 
+def aligned(rows: Sequence[Sequence[str]]) -> List[str]:
+    """Lines of cells, the first column aligned to the left and the others to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    lines = ([name.ljust(widths[0]), *map(str.rjust, cells, widths[1:])] for name, *cells in rows)
+    return ["  ".join(line).rstrip() for line in lines]
+
+
 def replace_tables(path: Path, begin: str, end: str, tables: str) -> None:
     """Replaces the text between two lines of a Markdown file; errors as for `around_tables`."""
     before, after = around_tables(path, begin, end)

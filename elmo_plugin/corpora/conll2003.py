@@ -13,7 +13,8 @@ from elmo_plugin.util.errors import expect
 from elmo_plugin.util.text_files import FilePath
 
 DOCUMENT_START = "-DOCSTART-"
-_TAG = re.compile(r"O|[BIESLU]-.+")
+#: The tag of a word in any scheme.
+TAG = re.compile(r"O|[BIESLU]-.+")
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ def read_sentences(path: FilePath, tag_column: Optional[int] = None) -> Iterator
             tags = rows.column(column - 1)
             expected = f"a tag such as O, B-PER or I-PER in column {column}"
             for row, tag in enumerate(tags):
-                expect(_TAG.fullmatch(tag), rows.location(row), expected, repr(tag))
+                expect(TAG.fullmatch(tag), rows.location(row), expected, repr(tag))
         yield Sentence(is_document_start, rows.column(0), tags)
         is_document_start = False
 

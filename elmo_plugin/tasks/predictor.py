@@ -1,5 +1,6 @@
 import json
-from typing import Any, Dict, Iterable, List, Tuple
+import re
+from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
 
 import torch
 from allennlp.common.util import JsonDict, sanitize
@@ -47,6 +48,11 @@ class TaskPredictor(Predictor):
     schema: Dict[str, JsonDict]
     #: Whether an input line may be a document; otherwise it has at most a sentence.
     reads_documents: bool = False
+    #: The field of an input line that a line of raw text fills; `None` if one text is not enough.
+    text_field: Optional[str] = None
+    #: The format of the task's corpus, and a pattern of the beginning of its first line.
+    corpus_format: str = "the task's corpus"
+    corpus_start: Optional[str] = None
     output_formats: Tuple[str, ...] = ("json",)
 
     def __init__(
@@ -67,6 +73,15 @@ class TaskPredictor(Predictor):
         """Like `load_line`, for a single request: errors name no line."""
         self._num_lines = 1
         return self._loaded(text, "the request")
+
+    def load_text(self, text: str) -> JsonDict:
+        """The input of a line of raw text. Raises a `ValueError` as `load_line` does."""
+        self._num_lines += 1
+        return self._valid({str(self.text_field): text}, f"non-empty line {self._num_lines}")
+
+    def is_corpus(self, lines: Sequence[str]) -> bool:
+        """Whether the first lines of a file, without empty ones, look like the task's corpus."""
+        return self.corpus_start is not None and bool(re.match(self.corpus_start, lines[0]))
 
     def texts(self, line: JsonDict) -> List[List[str]]:
         """Returns the words of each text that the model reads to answer a line."""
@@ -162,6 +177,7 @@ class SentencePredictor(TaskPredictor):
     """
 
     schema = {"sentence": TEXT, "tokens": WORDS}
+    text_field = "sentence"
 
     def predict(self, sentence: str) -> JsonDict:
         return self.predict_json({"sentence": sentence})

@@ -28,6 +28,8 @@ class TaskReader(DatasetReader):
 
     #: The fields of an instance that hold text.
     text_fields: Tuple[str, ...] = ("tokens",)
+    #: The field with the gold answer, which unlabelled instances lack.
+    label_field = "label"
 
     def __init__(
         self,

@@ -95,3 +95,23 @@ def shipped_archives() -> Dict[str, Path]:
     """The trained task models that come with the package, by task."""
     found = sorted(shipped("pretrained/tasks").glob("*/model.tar.gz"))
     return {path.parent.name: path for path in found}
+
+
+def find_archive(name: str) -> str:
+    """
+    The path of a trained model. `name` is the path or URL of a model.tar.gz or of the folder of a
+    training run, or the name of a model that comes with the package. Raises `ConfigurationError` if
+    it is neither.
+    """
+    archives = shipped_archives()
+    path = os.path.expanduser(name)
+    is_trained = os.path.isfile(path) or os.path.isfile(os.path.join(path, "config.json"))
+    if is_trained or "://" in name:
+        return name
+    if name in archives:
+        return str(archives[name])
+    found = "a folder without a config.json" if os.path.isdir(path) else "no such file"
+    raise ConfigurationError(
+        f"{name}: expected a model.tar.gz, the folder of a training run or one of "
+        f"{', '.join(archives)}, found {found}."
+    )

@@ -60,6 +60,9 @@ class CorefPredictor(TaskPredictor):
         "genre": TEXT,
     }
     reads_documents = True
+    text_field = "text"
+    corpus_format = "the columns of CoNLL-2012"
+    corpus_start = "#begin document"
     output_formats = ("json", "conll")
 
     def predict(self, text: str) -> JsonDict:

@@ -1,4 +1,4 @@
-from typing import Any, Dict, Iterable
+from typing import Any, Dict, Iterable, Sequence
 
 from allennlp.common.util import JsonDict
 from allennlp.data import Field, Instance
@@ -6,7 +6,7 @@ from allennlp.data.fields import SequenceLabelField
 from allennlp.predictors import Predictor
 from overrides import overrides
 
-from elmo_plugin.corpora.conll2003 import format_sentence
+from elmo_plugin.corpora.conll2003 import DOCUMENT_START, TAG, format_sentence
 from elmo_plugin.corpora.tag_spans import bio_tags, tags_to_spans
 from elmo_plugin.tasks.ner.reader import ENTITIES
 from elmo_plugin.tasks.prediction import MarkedWords, Part, Prediction
@@ -27,6 +27,7 @@ class NerPredictor(SentencePredictor):
     title = "Named entities"
     summary = "Names in a sentence"
     example = {"sentence": "Ada Lovelace met Charles Babbage in London."}
+    corpus_format = "columns"
     output_formats = ("json", "conll")
 
     @classmethod
@@ -34,6 +35,14 @@ class NerPredictor(SentencePredictor):
     def draw(cls, prediction: Prediction) -> Iterable[Part]:
         spans = [(each["start"], each["end"], each["type"]) for each in prediction["entities"]]
         return [MarkedWords(prediction["tokens"], spans)]
+
+    @overrides
+    def is_corpus(self, lines: Sequence[str]) -> bool:
+        rows = [line.split() for line in lines]
+        if rows[0][0] == DOCUMENT_START:
+            return True
+        is_table = len(rows[0]) > 1 and len({len(row) for row in rows}) == 1
+        return is_table and all(TAG.fullmatch(row[-1]) for row in rows)
 
     @overrides
     def _described(self, output: Dict[str, Any]) -> JsonDict:

@@ -25,6 +25,8 @@ class NerReader(TaskReader):
     default the last one; 3 has the chunks of CoNLL-2003.
     """
 
+    label_field = "tags"
+
     def __init__(self, tag_column: Optional[int] = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         if tag_column is not None:

@@ -65,6 +65,9 @@ class SrlPredictor(TaskPredictor):
             "description": 'a list of positions or words, or "all"',
         },
     }
+    text_field = "sentence"
+    corpus_format = "the columns of CoNLL-2012"
+    corpus_start = "#begin document"
     output_formats = ("json", "conll")
 
     def __init__(
