@@ -4,9 +4,9 @@ Runs the code cells of a notebook in order, without Jupyter, and keeps what they
     python scripts/run_notebook.py examples/raw_text_to_vectors.ipynb
 
 A cell is Python, whose last expression is shown, or begins with `%%bash` or `%%writefile NAME`.
-Standard error is not kept, and paths in the checkout are kept relative to it. The error of a cell
-ends the run, and the notebook stays as it was. A digest of the code cells in the notebook's
-metadata says of which cells the outputs are.
+Standard error is not kept, and paths in the working folder or the checkout are kept relative to it.
+The error of a cell ends the run, and the notebook stays as it was. A digest of the code cells in the
+notebook's metadata says of which cells the outputs are.
 """
 
 import argparse
@@ -75,7 +75,9 @@ def shown(value: Any) -> Dict[str, List[str]]:
 
 
 def kept(text: str) -> List[str]:
-    return text.replace(f"{PROJECT}/", "").splitlines(keepends=True)
+    for folder in (Path.cwd(), PROJECT):
+        text = text.replace(f"{folder}/", "")
+    return text.splitlines(keepends=True)
 
 
 def main() -> None:
