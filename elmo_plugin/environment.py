@@ -4,9 +4,10 @@ empty value counts as not set, unless that page says otherwise.
 """
 
 import os
+from contextlib import suppress
 from itertools import islice
 from os import PathLike
-from typing import Dict, List, Optional, Tuple, Union
+from typing import Callable, Dict, List, Optional, Tuple, Union
 
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.files import cache_folder, shipped
@@ -30,6 +31,8 @@ _FILLED: Dict[str, str] = {}
 # Have a default only if ELMO_GLOVE has its default.
 _OF_GLOVE = ("ELMO_COVE", "ELMO_WIDE")
 _SEED = "13370"
+# Users' own files.
+_OWN = ("ELMO_TRAIN", "ELMO_DEV", "ELMO_TEST")
 _WORD_VECTORS = ("ELMO_GLOVE", "ELMO_TURIAN", "ELMO_WIDE")
 _MAY_BE_EMPTY = ("ELMO_GLOVE", "ELMO_TURIAN", "ELMO_CACHE")
 
@@ -52,7 +55,8 @@ def setting(name: str) -> str:
         return str(shipped(DEFAULTS[name]))
     folder = cache_folder()
     cache = "" if folder is None else str(folder / "layers")
-    return {"ELMO_TURIAN": "", _WHOLE_BILM: "", "ELMO_CACHE": cache, "ELMO_SEED": _SEED}[name]
+    empty = dict.fromkeys(("ELMO_TURIAN", _WHOLE_BILM, *_OWN), "")
+    return {**empty, "ELMO_CACHE": cache, "ELMO_SEED": _SEED}[name]
 
 
 def named_files(*given: Optional[File]) -> List[File]:
@@ -92,12 +96,13 @@ def chosen_bilm(
     return options_file, weight_file
 
 
-def set_defaults() -> None:
+def set_defaults(span_columns: Callable[[str], List[int]] = lambda path: []) -> None:
     """
-    Gives unset variables their defaults, and sets `NAME_DIM` and `NAME_CASED` of word vectors. Must
-    run before AllenNLP evaluates an experiment, whose `std.extVar` needs them all.
+    Gives unset variables their defaults, and sets `NAME_DIM` and `NAME_CASED` of word vectors, and
+    `ELMO_TRAIN_SPANS` to what `span_columns` finds in the file. Must run before AllenNLP evaluates
+    an experiment, whose `std.extVar` needs them all.
     """
-    names = (*DEFAULTS, _WHOLE_BILM, "ELMO_TURIAN", "ELMO_CACHE", "ELMO_SEED")
+    names = (*DEFAULTS, _WHOLE_BILM, *_OWN, "ELMO_TURIAN", "ELMO_CACHE", "ELMO_SEED")
     values = {name: setting(name) for name in names}
     _FILLED.update({name: values[name] for name in _BILM if not os.environ.get(name)})
     os.environ.update(values)
@@ -107,6 +112,12 @@ def set_defaults() -> None:
             os.environ[f"{name}_CASED"] = "yes" if found[1] else ""
         for kind in ("DIM", "CASED"):
             os.environ.setdefault(f"{name}_{kind}", "")
+    columns: List[int] = []
+    # As for word vectors: the reader raises the error, and nothing is downloaded.
+    if os.environ["ELMO_TRAIN"] and "://" not in os.environ["ELMO_TRAIN"]:
+        with suppress(OSError, ValueError):
+            columns = span_columns(os.environ["ELMO_TRAIN"])
+    os.environ["ELMO_TRAIN_SPANS"] = " ".join(map(str, columns))
 
 
 def width_and_case(path: str) -> Optional[Tuple[int, bool]]:

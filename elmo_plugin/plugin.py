@@ -4,13 +4,14 @@ Registers all types that experiments name, and gives their environment variables
 """
 
 from elmo_plugin.console import quieten_command
+from elmo_plugin.corpora.tagged_words import span_columns
 from elmo_plugin.dependencies import check_dependencies
 from elmo_plugin.environment import set_defaults
 
 # First, because a wrong version fails deep inside AllenNLP's imports.
 check_dependencies()
 quieten_command()
-set_defaults()
+set_defaults(span_columns)
 
 import elmo_plugin.allennlp_patches  # noqa: E402
 import elmo_plugin.bilm.character_indexer  # noqa: E402

@@ -14,7 +14,13 @@ from transformers import dynamic_module_utils
 from elmo_plugin.util.errors import ConfigurationError
 
 # The limits on what is read, with the values that lift them.
-_LIMITS = {"max_instances": None, "batches_per_epoch": None, "drop_last": None, "fraction": 1}
+_LIMITS = {
+    "max_instances": None,
+    "batches_per_epoch": None,
+    "drop_last": None,
+    "fraction": 1,
+    "dev_fraction": 0,
+}
 # Settings that make transformers or AllenNLP execute the code of a model or of a scorer.
 _EXECUTED = ("trust_remote_code", "evalb_directory_path", "srl_eval_path")
 # What `registered_types_only` replaces belongs to all threads: one at a time.

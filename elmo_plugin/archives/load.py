@@ -132,7 +132,7 @@ def _overridden(
             f", and a config.json without a repeated setting, found {overrides!r:.300}: {reason}"
         ) from error
     for setting, value in limits.items():
-        logger.warning(
+        logger.info(
             f"{location} was trained with {setting} = {value!r}; this limit is lifted, to read "
             "whole files. To keep it, set it in --overrides."
         )

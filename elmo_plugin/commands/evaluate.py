@@ -14,7 +14,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import List, Optional
+from typing import Any, Dict, List, Optional, Sequence
 
 from allennlp.commands import evaluate as allennlp_evaluate
 
@@ -31,7 +31,7 @@ STOPPED = "stopped, nothing was written."
 @dataclass(kw_only=True)
 class Options:
     archive: str = positional("ARCHIVE", "model.tar.gz, folder or name")
-    files: List[str] = positional("FILE", "corpus with labels")
+    files: List[str] = positional("FILE", "corpus with labels", nargs="+")
     output_file: Optional[Path] = option(
         "also write the metrics as JSON; of several corpora, by their names",
         short="-o",
@@ -44,22 +44,26 @@ class Options:
 def run(args: Options) -> str:
     quieten()
     output = args.output_file and check_output(args.output_file, args.force)
-    archive = find_archive(args.archive)
     # Found here, so that a missing one is named before the model is loaded.
-    inputs = ", ".join(json.dumps(find_file(path)) for path in args.files)
-    with TemporaryDirectory() as folder:
-        # AllenNLP returns metrics of several corpora under the last parts of their paths.
-        outputs = [Path(folder, str(number)) for number in range(len(args.files))]
-        allennlp_evaluate.evaluate_from_archive(
-            archive,
-            inputs,
-            metrics_output_file=",".join(map(str, outputs)),
-            cuda_device=args.cuda_device,
-        )
-        read = [json.loads(path.read_text(encoding="utf-8")) for path in outputs]
+    files = [find_file(path) for path in args.files]
+    read = evaluate(find_archive(args.archive), files, args.cuda_device)
     metrics = dict(zip(args.files, read))
     if output:
         write_json(output, metrics if len(metrics) > 1 else read[0])
     if len(metrics) == 1:
         return format_metrics(read[0])
     return "\n\n".join(f"{path}\n{format_metrics(scores)}" for path, scores in metrics.items())
+
+
+def evaluate(archive: str, files: Sequence[str], cuda_device: int) -> List[Dict[str, Any]]:
+    """The metrics of each file."""
+    with TemporaryDirectory() as folder:
+        # AllenNLP returns metrics of several corpora under the last parts of their paths.
+        outputs = [Path(folder, str(number)) for number in range(len(files))]
+        allennlp_evaluate.evaluate_from_archive(
+            archive,
+            ", ".join(map(json.dumps, files)),
+            metrics_output_file=",".join(map(str, outputs)),
+            cuda_device=cuda_device,
+        )
+        return [json.loads(path.read_text(encoding="utf-8")) for path in outputs]

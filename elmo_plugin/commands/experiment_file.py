@@ -2,19 +2,24 @@
 
 import json
 import os
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
+from allennlp.common.params import evaluate_snippet
+
+from elmo_plugin.corpora.tagged_words import span_columns
 from elmo_plugin.environment import chosen_bilm, setting, width_and_case
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.files import shipped
 from elmo_plugin.util.text_files import find_file
 
 EXPERIMENTS = shipped("experiments")
+# Whether its tags are of spans is seen from the corpus.
+_TAGGER = "tagger"
 #: Of each task there is an experiment with and one without ELMo.
 TASKS = sorted(path.stem.removesuffix("_elmo") for path in EXPERIMENTS.glob("*_elmo.jsonnet"))
 
 
-def experiment_jsonnet(
+def make_experiment(
     task: str,
     corpus: Dict[str, Optional[str]],
     *,
@@ -24,14 +29,14 @@ def experiment_jsonnet(
     seed: Optional[int] = None,
     settings: Sequence[str] = (),
     cuda_device: Optional[int] = None,
-) -> str:
+) -> Tuple[str, Dict[str, Any]]:
     """
-    An experiment of `task`, one of `TASKS`. It names all that the environment would otherwise
-    decide: biLM, word vectors and seed. `corpus` has the paths of `train`, `dev` and `test`.
-    `settings` are texts like `elmo.dropout=0.2`. Raises `ConfigurationError` if one is not, or if
-    the file of word vectors is none, and `FileNotFoundError` if it does not exist.
+    The jsonnet of an experiment of `task`, one of `TASKS`, and what it evaluates to. It names all
+    that the environment would otherwise decide: biLM, word vectors and seed. `corpus` has the paths
+    of `train`, `dev` and `test`. `settings` are texts like `elmo.dropout=0.2`. Raises
+    `ConfigurationError` if one is not, a corpus is missing, or a file has no word vectors.
     """
-    corpus = {part: path and _absolute(path) for part, path in corpus.items()}
+    corpus = {part: path and _absolute(find_file(path)) for part, path in corpus.items()}
     library = _json(str(EXPERIMENTS / "lib/words.libsonnet"))
     varied: Dict[str, Any] = {
         "corpus": _json(corpus),
@@ -47,17 +52,24 @@ def experiment_jsonnet(
     for given in settings:
         _insert(varied, given)
     fields: Dict[str, Any] = {"settings": varied}
-    if corpus["test"]:
-        # The words of the test corpus do not join the vocabulary.
-        vocabulary = ["train", "validation"] if corpus["dev"] else ["train"]
-        fields["test_data_path"] = _json(corpus["test"])
-        fields["evaluate_on_test"] = "true"
-        fields["datasets_for_vocab_creation"] = _json(vocabulary)
     if cuda_device is not None:
         fields["trainer"] = {"cuda_device": _json(cuda_device)}
     base = _json(str(EXPERIMENTS / f"{task}{'_elmo' if with_elmo else ''}.jsonnet"))
-    lines = [f"// Written by elmo train {task}.", f"(import {base}) {{"]
-    return "\n".join([*lines, *_members(fields, "  "), "}", ""])
+    start = [f"// Written by elmo train {task}.", f"(import {base}) {{"]
+
+    def jsonnet() -> str:
+        return "\n".join([*start, *_members(fields, "  "), "}", ""])
+
+    variables = {name: value for name, value in os.environ.items() if name.startswith("ELMO_")}
+    if task == _TAGGER:
+        spans = span_columns(corpus["train"])
+        variables.update(ELMO_TRAIN=corpus["train"], ELMO_TRAIN_SPANS=" ".join(map(str, spans)))
+    params = json.loads(evaluate_snippet("experiment.jsonnet", jsonnet(), ext_vars=variables))
+    if task == _TAGGER:
+        varied["tags"] = _json(params["model"]["tags"])
+    if not params.get("validation_data_path"):
+        raise ConfigurationError(f"{task} needs a corpus that chooses the best epoch: add --dev.")
+    return jsonnet(), params
 
 
 def _insert(settings: Dict[str, Any], given: str) -> None:

@@ -13,7 +13,6 @@ example:
 """
 
 import json
-import os
 import shlex
 from collections import Counter
 from dataclasses import dataclass
@@ -22,24 +21,30 @@ from typing import Any, Dict, List, Optional
 
 from allennlp.commands import train as allennlp_train
 from allennlp.common import Params
-from allennlp.common.params import evaluate_snippet
 from allennlp.data import DatasetReader
 from allennlp.predictors import Predictor
 
 from elmo_plugin.commands.arguments import AT_MOST_ONE, PositiveInt, flag, option, positional
 from elmo_plugin.commands.command import say
-from elmo_plugin.commands.experiment_file import TASKS, experiment_jsonnet
+from elmo_plugin.commands.evaluate import evaluate
+from elmo_plugin.commands.experiment_file import TASKS, make_experiment
 from elmo_plugin.commands.metrics import format_metrics
 from elmo_plugin.commands.tables import aligned
 from elmo_plugin.console import quieten
-from elmo_plugin.tasks.corpus_summary import CorpusSummary, summarise, warnings_about
+from elmo_plugin.tasks.corpus_summary import (
+    CorpusSummary,
+    shares_without_vectors,
+    summarise,
+    warnings_about,
+)
 from elmo_plugin.util.atomic_write import atomic_write
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.progress import progress
+from elmo_plugin.util.text_files import find_file
 
 STOPPED = "stopped. The same command with --recover continues from the last checkpoint."
-# How AllenNLP calls the parts of a corpus.
-_PARTS = {"train": "train", "dev": "validation", "test": "test"}
+# Settings of a reader of dev that do not hold for test.
+_OF_DEV = ("dev_fraction", "is_dev", "max_instances")
 _MOST_LABELS = 20
 # Warns if so many words of the training text have no vector.
 _MANY_UNKNOWN = 0.2
@@ -103,7 +108,7 @@ def run(args: Options) -> str:
             "it and to train anew, or name another folder."
         )
     epochs = [f"num_epochs={args.epochs}"] if args.epochs else []
-    jsonnet = experiment_jsonnet(
+    jsonnet, params = make_experiment(
         args.task,
         {"train": args.train, "dev": args.dev, "test": args.test},
         with_elmo=not args.no_elmo,
@@ -113,64 +118,72 @@ def run(args: Options) -> str:
         settings=[*epochs, *(args.set or [])],
         cuda_device=args.cuda_device,
     )
-    variables = {name: value for name, value in os.environ.items() if name.startswith("ELMO_")}
-    params = json.loads(evaluate_snippet("experiment.jsonnet", jsonnet, ext_vars=variables))
-    _show_corpora(Params(params).duplicate())
+    _show_corpora(Params(params).duplicate(), args.test)
     if out is None or args.check_only:
         return ""
     task = params["model"]["type"]
     experiment = _Experiment(params, jsonnet=jsonnet)
     allennlp_train.train_model(experiment, out, recover=args.recover, force=args.force)
-    return _report(out, task)
+    return _report(args, out, task)
 
 
-def _show_corpora(params: Params) -> None:
+def _show_corpora(params: Params, test: Optional[str]) -> None:
     """Prints what is in the corpora, and warnings to standard error."""
     words = params["model"]["text_field_embedder"]["token_embedders"]["words"]
     vectors = words.get("pretrained_file")
     is_lowercase = params["dataset_reader"]["token_indexers"]["words"]["lowercase_tokens"]
-    paths = {part: params.get(f"{name}_data_path") for part, name in _PARTS.items()}
-    train = DatasetReader.from_params(params["dataset_reader"])
-    other = DatasetReader.from_params(params["validation_dataset_reader"])
     parts: Dict[str, CorpusSummary] = {}
-    for part, path in paths.items():
+    for part, reader, path in (
+        ("train", params["dataset_reader"], params["train_data_path"]),
+        ("dev", params["validation_dataset_reader"].duplicate(), params["validation_data_path"]),
+        # Is no part of the training data, and is read to its end.
+        ("test", _without(params["validation_dataset_reader"], *_OF_DEV), test),
+    ):
         if path:
-            reader = train if part == "train" else other
-            with progress(f"instances of {part}") as advance:
-                parts[part] = summarise(reader.read(path), reader, advance)
-    of_parts = parts.values()
+            parts[part] = _summary(part, DatasetReader.from_params(reader), path)
+    summaries = parts.values()
     rows = [
         ["", *parts],
-        ["instances", *(f"{part.num_instances:,}" for part in of_parts)],
-        ["words", *(f"{part.words.total():,}" for part in of_parts)],
-        ["words of the longest", *(f"{part.longest:,}" for part in of_parts)],
+        ["instances", *(f"{each.num_instances:,}" for each in summaries)],
+        ["words", *(f"{each.words.total():,}" for each in summaries)],
+        ["words of the longest", *(f"{each.longest:,}" for each in summaries)],
     ]
+    shares = shares_without_vectors(vectors, summaries, is_lowercase) if vectors else [0.0]
     if vectors:
-        shares = [part.share_without_vector(vectors, is_lowercase) for part in of_parts]
         rows.append(["words without a vector", *(f"{share:.1%}" for share in shares)])
-    labels = sum((part.labels for part in of_parts), Counter())
-    for name, _ in labels.most_common(_MOST_LABELS):
-        rows.append([f"  {name}", *(f"{part.labels[name]:,}" for part in of_parts)])
-    if len(labels) > _MOST_LABELS:
-        rest = [name for name, _ in labels.most_common()[_MOST_LABELS:]]
-        sums = (f"{sum(part.labels[name] for name in rest):,}" for part in of_parts)
-        rows.append([f"  {len(rest)} other labels", *sums])
+    labels = sum((each.labels for each in summaries), Counter()).most_common()
+    for name, _ in labels[:_MOST_LABELS]:
+        rows.append([f"  {name}", *(f"{each.labels[name]:,}" for each in summaries)])
+    if others := labels[_MOST_LABELS:]:
+        sums = (f"{sum(each.labels[name] for name, _ in others):,}" for each in summaries)
+        rows.append([f"  {len(others)} other labels", *sums])
     print("\n".join(aligned(rows)), flush=True)
     for warning in warnings_about(parts):
         say(f"warning: {warning}")
-    if vectors and shares[0] > _MANY_UNKNOWN:
-        share = f"{shares[0]:.0%} of the words of train"
-        say(f"warning: {vectors} lacks {share}. Name other word vectors with --vectors.")
+    if shares[0] > _MANY_UNKNOWN:
+        lacking = f"{vectors} lacks {shares[0]:.0%} of the words of train"
+        say(f"warning: {lacking}. Name other word vectors with --vectors.")
 
 
-def _report(out: Path, task: str) -> str:
+def _summary(part: str, reader: DatasetReader, path: str) -> CorpusSummary:
+    with progress(f"instances of {part}") as advance:
+        return summarise(reader.read(path), reader, advance)
+
+
+def _without(params: Params, *names: str) -> Params:
+    return Params({name: value for name, value in params.params.items() if name not in names})
+
+
+def _report(args: Options, out: Path, task: str) -> str:
     """The scores, where the model is, and what to do next."""
     metrics = json.loads((out / "metrics.json").read_text(encoding="utf-8"))
-    lines = []
-    for title, start in (("dev, best epoch", "best_validation_"), ("test", "test_")):
-        scores = {n.removeprefix(start): v for n, v in metrics.items() if n.startswith(start)}
-        if scores:
-            lines += ["", title, format_metrics(scores)]
+    start = "best_validation_"
+    scores = {n.removeprefix(start): v for n, v in metrics.items() if n.startswith(start)}
+    lines = ["", "dev, best epoch", format_metrics(scores)]
+    if args.test:
+        device = -1 if args.cuda_device is None else args.cuda_device
+        (scores,) = evaluate(str(out), [find_file(args.test)], device)
+        lines += ["", "test", format_metrics(scores)]
     (text, *others) = Predictor.by_name(task).example.values()
     example = text if not others else json.dumps(Predictor.by_name(task).example)
     lines += ["", f"{out / 'model.tar.gz'} is the model. To use it:"]

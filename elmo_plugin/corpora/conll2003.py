@@ -4,17 +4,14 @@ its named entity tag in the last column, its chunk tag in another. In files of t
 [CoNLL-2000 shared task](https://aclanthology.org/W00-0726/), the chunk tag is in the last column.
 """
 
-import re
 from dataclasses import dataclass
 from typing import Iterator, Optional, Sequence, Tuple
 
 from elmo_plugin.corpora.columns import check_cells, read_blocks
-from elmo_plugin.util.errors import expect
+from elmo_plugin.corpora.tag_spans import check_span_tag
 from elmo_plugin.util.text_files import FilePath
 
 DOCUMENT_START = "-DOCSTART-"
-#: The tag of a word in any scheme.
-TAG = re.compile(r"O|[BIESLU]-.+")
 
 
 @dataclass(frozen=True)
@@ -26,12 +23,15 @@ class Sentence:
     tags: Tuple[str, ...]
 
 
-def read_sentences(path: FilePath, tag_column: Optional[int] = None) -> Iterator[Sentence]:
+def read_sentences(
+    path: FilePath, tag_column: Optional[int] = None, *, any_tags: bool = False
+) -> Iterator[Sentence]:
     """
     Streams the sentences of a file. A line has a word in the first column and perhaps a tag in
     `tag_column`, which counts from 1 and is by default the last. `tags_to_spans` names the tagging
-    schemes. Raises `ValueError`, with file and line, if a line has an invalid tag, no such column,
-    or another number of columns than the first line, and as `read_blocks` does.
+    schemes; `any_tags` allows others. Raises `ValueError`, with file and line, if a line has an
+    invalid tag, no such column, or another number of columns than the first line, and as
+    `read_blocks` does.
     """
     is_document_start, width = False, 0
     for rows in read_blocks(path, markers=(DOCUMENT_START,), comment=None):
@@ -45,9 +45,8 @@ def read_sentences(path: FilePath, tag_column: Optional[int] = None) -> Iterator
             column = tag_column or width
             rows.check_width(column, exactly=False)
             tags = rows.column(column - 1)
-            expected = f"a tag such as O, B-PER or I-PER in column {column}"
-            for row, tag in enumerate(tags):
-                expect(TAG.fullmatch(tag), rows.location(row), expected, repr(tag))
+            for row, tag in enumerate(() if any_tags else tags):
+                check_span_tag(tag, rows.location(row), column)
         yield Sentence(is_document_start, rows.column(0), tags)
         is_document_start = False
 

@@ -1,8 +1,12 @@
 """Spans of words that the tags of a sentence mark, such as named entities."""
 
+import re
 from dataclasses import dataclass
 from typing import List, Sequence
 
+from elmo_plugin.util.errors import expect
+
+_TAG = re.compile(r"O|[BIESLU]-.+")
 # A span cannot continue after these prefixes.
 _LAST = ("E", "L", "S", "U", "O")
 
@@ -14,6 +18,17 @@ class TagSpan:
     #: Positions of the first and last word in the sentence.
     start: int
     end: int
+
+
+def is_span_tag(tag: str) -> bool:
+    """Whether a tag is one of those that `tags_to_spans` decodes."""
+    return bool(_TAG.fullmatch(tag))
+
+
+def check_span_tag(tag: str, location: str, column: object) -> None:
+    """Raises `ValueError` with the location if a cell of a `column` is not `is_span_tag`."""
+    expected = f"a tag such as O, B-PER or I-PER in column {column}"
+    expect(is_span_tag(tag), location, expected, repr(tag))
 
 
 def tags_to_spans(tags: Sequence[str]) -> List[TagSpan]:

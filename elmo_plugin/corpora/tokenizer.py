@@ -129,12 +129,16 @@ def treebank_words(text: str) -> List[str]:
 
 
 def words_of_line(
-    line: Dict[str, Any], location: str, text_key: str = "sentence", tokens_key: str = "tokens"
+    line: Dict[str, Any],
+    location: str,
+    split: Tokenizer,
+    text_key: str = "sentence",
+    tokens_key: str = "tokens",
 ) -> List[str]:
     """
-    The words of an input line: its list of tokens, or else its text split by `treebank_words`.
-    Raises `ValueError` with the location if it has neither.
+    The words of an input line: its list of tokens, or else its text split by `split`. Raises
+    `ValueError` with the location if it has neither.
     """
     expected = f'"{text_key}" with a text or "{tokens_key}" with a list of words'
     expect(text_key in line or tokens_key in line, location, expected, line)
-    return line[tokens_key] if tokens_key in line else treebank_words(line[text_key])
+    return line[tokens_key] if tokens_key in line else list(split(line[text_key]))

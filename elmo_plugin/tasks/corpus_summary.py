@@ -43,16 +43,6 @@ class CorpusSummary:
         self.labels.update(_labels(instance, reader.label_field))
         self.inputs[_digest(instance, reader)] += 1
 
-    def share_without_vector(self, path: str, lowercase: bool) -> float:
-        """The share of the running words that a file of word vectors lacks. Reads the file."""
-        counts: Counter = Counter()
-        for word, number in self.words.items():
-            counts[word.lower() if lowercase else word] += number
-        total = counts.total()
-        for _, line in vector_lines(path):
-            counts.pop(line.partition(" ")[0], None)
-        return counts.total() / max(1, total)
-
 
 def summarise(
     instances: Iterable[Instance], reader: TaskReader, advance: Callable[[int], Any]
@@ -63,6 +53,23 @@ def summarise(
         summary.add(instance, reader)
         advance(1)
     return summary
+
+
+def shares_without_vectors(
+    path: str, parts: Iterable[CorpusSummary], lowercase: bool
+) -> List[float]:
+    """The share of the running words of each corpus that a file of word vectors lacks."""
+    counts: List[Counter] = []
+    for part in parts:
+        counts.append(Counter())
+        for word, number in part.words.items():
+            counts[-1][word.lower() if lowercase else word] += number
+    totals = [max(1, of_part.total()) for of_part in counts]
+    for _, line in vector_lines(path):
+        word = line.partition(" ")[0]
+        for of_part in counts:
+            of_part.pop(word, None)
+    return [of_part.total() / total for of_part, total in zip(counts, totals)]
 
 
 def warnings_about(parts: Dict[str, CorpusSummary]) -> Iterator[str]:

@@ -14,7 +14,7 @@ from allennlp.predictors import Predictor
 from elmo_plugin.tasks.predictor import TaskPredictor
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.files import is_pipe
-from elmo_plugin.util.text_files import Source, numbered_lines
+from elmo_plugin.util.text_files import Source, has_suffix, numbered_lines
 
 FORMATS = ("text", "json", "corpus")
 STANDARD_INPUT = "-"
@@ -47,7 +47,7 @@ def read_inputs(
     """
     name = "standard input" if path == STANDARD_INPUT else path
     if text is None and os.path.isdir(path):
-        return _corpus(predictor, path, name)
+        return _corpus(predictor, path, name, iter(()), "a corpus", "")
     # A terminal shows each answer at once.
     most = 1 if path == STANDARD_INPUT and sys.stdin.isatty() else _NUM_LINES
     lines = _lines(path, text)
@@ -56,17 +56,17 @@ def read_inputs(
     if not shown:
         raise ConfigurationError(f"{name}: expected at least one instance to predict, found none.")
     lines = chain(head, lines)
-    format = format or _recognised(predictor, shown)
-    if format == "corpus":
+    is_ours = isinstance(predictor, TaskPredictor)
+    found = predictor.corpus_format(shown) if is_ours else None
+    if format == "corpus" or (format is None and found):
         is_file = text is None and path != STANDARD_INPUT and not is_pipe(path)
-        return _corpus(predictor, path if is_file else None, name, lines)
-    if format == "text":
-        unit = "a document" if predictor.reads_documents else "a sentence"
-        return Inputs(
-            f"{name}: read as text, {unit} per line",
-            False,
-            _loaded(predictor.load_text, name, lines),
-        )
+        title, suffix = found or ("a corpus", "")
+        return _corpus(predictor, path if is_file else None, name, lines, title, suffix)
+    takes_text = is_ours and predictor.text_field and not shown[0].lstrip().startswith("{")
+    if format == "text" or (format is None and takes_text):
+        unit = "document" if predictor.reads_documents else "sentence"
+        items = _loaded(predictor.load_text, name, lines)
+        return Inputs(f"{name}: read as text, a {unit} per line", False, items)
     return Inputs(f"{name}: read as JSON lines", False, _loaded(predictor.load_line, name, lines))
 
 
@@ -100,15 +100,6 @@ def _first(lines: Lines, most: int) -> List[Tuple[int, str]]:
     return head
 
 
-def _recognised(predictor: Predictor, lines: List[str]) -> str:
-    if not isinstance(predictor, TaskPredictor):
-        return "json"
-    if predictor.is_corpus(lines):
-        return "corpus"
-    is_json = lines[0].lstrip().startswith("{") or predictor.text_field is None
-    return "json" if is_json else "text"
-
-
 def _loaded(load: Callable[[str], Any], name: str, lines: Lines) -> Iterator[Any]:
     for number, line in lines:
         if line and not line.isspace():
@@ -120,22 +111,27 @@ def _loaded(load: Callable[[str], Any], name: str, lines: Lines) -> Iterator[Any
 
 
 def _corpus(
-    predictor: Predictor, path: Optional[str], name: str, lines: Optional[Lines] = None
+    predictor: Predictor,
+    path: Optional[str],
+    name: str,
+    lines: Lines,
+    format: str,
+    suffix: str,
 ) -> Inputs:
-    format = getattr(predictor, "corpus_format", "a corpus")
-    items = _instances(predictor, path, lines)
+    is_named = path is not None and (not suffix or has_suffix(path, suffix))
+    items = _copied(predictor, lines, name, suffix)
+    if path is not None and is_named:
+        items = predictor._dataset_reader.read(path)
     return Inputs(f"{name}: read as {format}", True, at_least_one(items, name))
 
 
-def _instances(
-    predictor: Predictor, path: Optional[str], lines: Optional[Lines]
-) -> Iterator[Instance]:
-    """The instances of a file, or else of a copy of `lines`: readers open files."""
-    if path is not None:
-        yield from predictor._dataset_reader.read(path)
-        return
+def _copied(predictor: Predictor, lines: Lines, name: str, suffix: str) -> Iterator[Instance]:
+    """The instances of a copy of `lines`, whose name has the suffix: readers open files."""
     with TemporaryDirectory() as folder:
-        copy = Path(folder, "input")
+        copy = Path(folder, f"input{suffix}")
         with open(copy, "w", encoding="utf-8") as file:
-            file.writelines(f"{line}\n" for _, line in lines or ())
-        yield from predictor._dataset_reader.read(str(copy))
+            file.writelines(f"{line}\n" for _, line in lines)
+        try:
+            yield from predictor._dataset_reader.read(str(copy))
+        except ValueError as error:
+            raise ValueError(str(error).replace(str(copy), name)) from error

@@ -205,15 +205,15 @@ class TaggerModel(TaskModel):
     #: The name of each tag by its index.
     tags: Sequence[str]
 
-    def set_tags(self, tags: List[str], scheme: str) -> None:
+    def set_tags(self, tags: List[str], scheme: Optional[str]) -> None:
         """
         Sets the tags by index. `scheme`, `BIO` or `BIOUL`, decides which sequences are legal. Tags
-        outside it, such as the vocabulary's padding, never are.
+        outside it, such as the vocabulary's padding, never are. Without a scheme, all are legal.
         """
         self.tags = tags
         # 0 if legal, else -inf. AllenNLP numbers the tags first, then start and end.
-        scores = torch.full((len(tags) + 2, len(tags) + 2), float("-inf"))
-        for row, column in allowed_transitions(scheme, dict(enumerate(tags))):
+        scores = torch.full((len(tags) + 2, len(tags) + 2), float("-inf") if scheme else 0.0)
+        for row, column in allowed_transitions(scheme, dict(enumerate(tags))) if scheme else ():
             scores[row, column] = 0.0
         self.register_buffer("start_scores", scores[-2, :-2], persistent=False)
         self.register_buffer("transition_scores", scores[:-2, :-2], persistent=False)

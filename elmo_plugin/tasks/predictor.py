@@ -50,8 +50,7 @@ class TaskPredictor(Predictor):
     reads_documents: bool = False
     #: The field of an input line that a line of raw text fills; `None` if one text is not enough.
     text_field: Optional[str] = None
-    #: The format of the task's corpus, and a pattern of the beginning of its first line.
-    corpus_format: str = "the task's corpus"
+    #: A pattern of the beginning of the first line of the task's corpus.
     corpus_start: Optional[str] = None
     output_formats: Tuple[str, ...] = ("json",)
 
@@ -79,9 +78,14 @@ class TaskPredictor(Predictor):
         self._num_lines += 1
         return self._valid({str(self.text_field): text}, f"non-empty line {self._num_lines}")
 
-    def is_corpus(self, lines: Sequence[str]) -> bool:
-        """Whether the first lines of a file, without empty ones, look like the task's corpus."""
-        return self.corpus_start is not None and bool(re.match(self.corpus_start, lines[0]))
+    def corpus_format(self, lines: Sequence[str]) -> Optional[Tuple[str, str]]:
+        """
+        The format, for the user, and the suffix by which the reader knows it, if the first lines of
+        a file, without empty ones, look like the task's corpus. A suffix may be empty.
+        """
+        if self.corpus_start is None or not re.match(self.corpus_start, lines[0]):
+            return None
+        return f"the corpus format of {self.title}", ""
 
     def texts(self, line: JsonDict) -> List[List[str]]:
         """Returns the words of each text that the model reads to answer a line."""
@@ -173,7 +177,7 @@ class TaskPredictor(Predictor):
 class SentencePredictor(TaskPredictor):
     """
     The base of predictors that read a sentence: `{"sentence": "Ada lives in London."}`, tokenised
-    by the rules of the Penn Treebank, or `{"tokens": ["Ada", …]}`.
+    as by its reader, by default by the rules of the Penn Treebank, or `{"tokens": ["Ada", …]}`.
     """
 
     schema = {"sentence": TEXT, "tokens": WORDS}
@@ -189,7 +193,7 @@ class SentencePredictor(TaskPredictor):
 
     @overrides
     def _checked(self, line: JsonDict, location: str) -> JsonDict:
-        return {"tokens": words_of_line(line, location)}
+        return {"tokens": words_of_line(line, location, self._dataset_reader.split)}
 
     @overrides
     def _json_to_instance(self, json_dict: JsonDict) -> Instance:

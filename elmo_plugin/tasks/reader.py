@@ -1,12 +1,16 @@
+import logging
 import random
-from typing import Any, Dict, Iterable, Iterator, Optional, Tuple, TypeVar
+from typing import Any, Dict, Iterable, Iterator, Optional, Tuple, TypeVar, Union
 
 from allennlp.data import DatasetReader, Instance, TokenIndexer
 from allennlp.data.fields import ListField
 from allennlp.data.token_indexers import SingleIdTokenIndexer
 from overrides import overrides
 
+from elmo_plugin.corpora.tokenizer import Tokenizer, tokenizer_of, treebank_words
 from elmo_plugin.util.errors import ConfigurationError, check_no_settings
+
+logger = logging.getLogger(__name__)
 
 _T = TypeVar("_T")
 
@@ -30,6 +34,8 @@ class TaskReader(DatasetReader):
     text_fields: Tuple[str, ...] = ("tokens",)
     #: The field with the gold answer, which unlabelled instances lack.
     label_field = "label"
+    #: What splits raw text into words, here and in the predictor.
+    split: Tokenizer = staticmethod(treebank_words)
 
     def __init__(
         self,
@@ -41,10 +47,7 @@ class TaskReader(DatasetReader):
         **unknown: Any,
     ) -> None:
         check_no_settings(self, unknown)
-        if not 0.0 < fraction <= 1.0:
-            raise ConfigurationError(
-                f"Expected a `fraction` above 0 and at most 1, found {fraction}."
-            )
+        _check_fraction(fraction=fraction)
         super().__init__(
             max_instances=max_instances,
             manual_distributed_sharding=True,
@@ -57,21 +60,9 @@ class TaskReader(DatasetReader):
     @overrides
     def shard_iterable(self, iterable: Iterable[_T]) -> Iterator[_T]:
         # Sampled first, so that the sample does not depend on the number of processes.
-        return super().shard_iterable(iterable if self._fraction == 1 else self._sample(iterable))
-
-    def _sample(self, iterable: Iterable[_T]) -> Iterator[_T]:
-        generator = random.Random(self._fraction_seed)
-        num_parts = num_drawn = 0
-        for part in iterable:
-            num_parts += 1
-            if generator.random() < self._fraction:
-                num_drawn += 1
-                yield part
-        if num_parts and not num_drawn:
-            raise ConfigurationError(
-                f"A `fraction` of {self._fraction} leaves nothing of {num_parts} instances. Choose "
-                "a larger one, or another `fraction_seed`."
-            )
+        if self._fraction < 1:
+            iterable = _sample(iterable, "fraction", self._fraction, self._fraction_seed)
+        return super().shard_iterable(iterable)
 
     @overrides
     def apply_token_indexers(self, instance: Instance) -> None:
@@ -79,3 +70,60 @@ class TaskReader(DatasetReader):
             field = instance[name]
             for text in field if isinstance(field, ListField) else (field,):
                 text.token_indexers = self._token_indexers
+
+
+class OwnDataReader(TaskReader):
+    """
+    Base of the readers that also read users' own files, which may lack a dev set.
+
+    # Parameters
+
+    tokenize : `str`
+        The language of raw text, for `tokenizer_of`.
+    dev_fraction : `float`
+        Leave out a random part of each file: each of its rows with this probability.
+    is_dev : `bool`
+        Read only the part that other readers with the same `dev_fraction` leave out.
+    """
+
+    def __init__(
+        self, tokenize: str = "en", dev_fraction: float = 0.0, is_dev: bool = False, **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        self.split = tokenizer_of(tokenize)
+        if dev_fraction:
+            _check_fraction(dev_fraction=dev_fraction)
+        self._dev_fraction, self._is_dev = dev_fraction, is_dev
+
+    def part(self, rows: Iterable[_T], file_path: str) -> Iterable[_T]:
+        """The rows of a file that this reader reads: all, or by `dev_fraction` and `is_dev`."""
+        if not self._dev_fraction:
+            return rows
+        verb = "reads" if self._is_dev else "leaves out"
+        logger.info("%s: %s %g of it at random for dev", file_path, verb, self._dev_fraction)
+        # The seed is fixed, so that runs with different seeds are compared on the same dev set.
+        return _sample(rows, "dev_fraction", self._dev_fraction, "dev", self._is_dev)
+
+
+def _check_fraction(**settings: float) -> None:
+    for name, value in settings.items():
+        if not 0.0 < value <= 1.0:
+            raise ConfigurationError(f"Expected a `{name}` above 0 and at most 1, found {value}.")
+
+
+def _sample(
+    parts: Iterable[_T], name: str, fraction: float, seed: Union[int, str], drawn: bool = True
+) -> Iterator[_T]:
+    """Yields a random `fraction` of the parts, or the others if not `drawn`."""
+    generator = random.Random(seed)
+    num_parts = num_yielded = 0
+    for part in parts:
+        num_parts += 1
+        if (generator.random() < fraction) is drawn:
+            num_yielded += 1
+            yield part
+    if num_parts and not num_yielded:
+        raise ConfigurationError(
+            f"A `{name}` of {fraction} leaves nothing of {num_parts} instances. Choose another one"
+            f"{', or another `fraction_seed`' if name == 'fraction' else ''}."
+        )

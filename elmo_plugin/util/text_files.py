@@ -50,6 +50,11 @@ def language_of(path: Source) -> Optional[str]:
     return path.tokenize if isinstance(path, DecodedPath) else None
 
 
+def has_suffix(path: FilePath, *suffixes: str) -> bool:
+    """Whether a name ends in one of the suffixes, perhaps with `.gz` after it."""
+    return os.fspath(path).lower().removesuffix(".gz").endswith(suffixes)
+
+
 def find_file(path: FilePath) -> str:
     """
     The local file of a path or URL (see `local_path`): the path itself, or `PATH.gz` if only that

@@ -67,6 +67,20 @@ local vectors(name) = if std.extVar(name) == '' then null else {
     // Mikolov's version of the Penn Treebank.
     ptb: { train: data + '/lm/ptb/ptb.train.txt', heldout: data + '/lm/ptb/ptb.valid.txt' },
   },
+  // Files of your own. Null: no such file.
+  own: {
+    local file(name) = if std.extVar(name) == '' then null else std.extVar(name),
+    train: if file('ELMO_TRAIN') != null then file('ELMO_TRAIN')
+    else error 'This experiment reads your own files: set ELMO_TRAIN to the training data, and '
+               + 'ELMO_DEV and ELMO_TEST if there are such files.',
+    dev: file('ELMO_DEV'),
+    test: file('ELMO_TEST'),
+  },
+  // Whether the tags of a training file in a column, from 1, are spans; -1 is the last column.
+  has_spans(train, column):
+    if train != std.extVar('ELMO_TRAIN') || std.length(std.findSubstr('://', train)) > 0
+    then error "tagger: set settings.tags to 'spans' or 'plain' for the tags of " + train
+    else std.member(std.split(std.extVar('ELMO_TRAIN_SPANS'), ' '), std.toString(column)),
   srl: corpus('srl', 'gold_conll'),
   coref: corpus('coref', 'gold_conll'),
   coref_litbank: corpus('coref/litbank', 'gold_conll'),

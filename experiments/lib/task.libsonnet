@@ -10,6 +10,7 @@
 local paths = import 'paths.libsonnet';
 
 local shared(name) = {
+  type: 'elmo-' + name,  // the registered name of reader and model
   corpus: error name + ': set settings.corpus to { train, dev }',
   words: error name + ': set settings.words to a list from words.libsonnet',
   elmo: null,  // or elmo.libsonnet
@@ -50,7 +51,7 @@ function(name, texts, defaults) {
   local penalties = s.penalties + elmo.regexes,
 
   local reader = {
-    type: 'elmo-' + name,
+    type: s.type,
     token_indexers: { [word.name]: word.indexer for word in s.words } + elmo.indexers,
   },
   dataset_reader: reader + if s.fraction == 1 then {}
@@ -60,7 +61,7 @@ function(name, texts, defaults) {
   train_data_path: s.corpus.train,
   validation_data_path: s.corpus.dev,
   model: {
-    type: 'elmo-' + name,
+    type: s.type,
     text_field_embedder: { token_embedders: { [word.name]: word.embedder for word in s.words } },
     [if s.elmo != null then 'placement']: s.elmo.placement,
     [if penalties != [] then 'regularizer']: { regexes: penalties },

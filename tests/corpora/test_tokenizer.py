@@ -16,21 +16,26 @@ from elmo_plugin.util.errors import ConfigurationError
 
 
 def test_words_are_taken_as_given_or_found_in_the_text():
-    assert words_of_line({"tokens": ["don't", "play"], "sentence": "x"}, "line 1") == [
+    assert words_of_line(
+        {"tokens": ["don't", "play"], "sentence": "x"}, "line 1", treebank_words
+    ) == [
         "don't",
         "play",
     ]
-    assert words_of_line({"sentence": " They don't \n play."}, "line 1") == [
+    assert words_of_line({"sentence": " They don't \n play."}, "line 1", treebank_words) == [
         "They",
         "do",
         "n't",
         "play",
         ".",
     ]
-    assert words_of_line({"premise": "Go"}, "line 1", "premise", "premise_tokens") == ["Go"]
+    assert words_of_line({"premise": "Go now"}, "x", str.split, "premise", "tokens") == [
+        "Go",
+        "now",
+    ]
     expected = 'line 7: expected "sentence" with a text or "tokens" with a list of words, found {}'
     with pytest.raises(ValueError, match=expected):
-        words_of_line({}, "line 7")
+        words_of_line({}, "line 7", treebank_words)
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,6 @@ class CorefPredictor(TaskPredictor):
     }
     reads_documents = True
     text_field = "text"
-    corpus_format = "the columns of CoNLL-2012"
     corpus_start = "#begin document"
     output_formats = ("json", "conll")
 

@@ -1,8 +1,16 @@
-"""Named entity recognition: the names in a text, and their types."""
+"""Tagging of words: named entities, and any other tags."""
 
-from elmo_plugin.tasks.ner.metric import EntityF1
-from elmo_plugin.tasks.ner.model import NamedEntityRecognizer
-from elmo_plugin.tasks.ner.predictor import NerPredictor
-from elmo_plugin.tasks.ner.reader import NerReader
+from elmo_plugin.tasks.ner.metric import EntityF1, TagAccuracy
+from elmo_plugin.tasks.ner.model import NamedEntityRecognizer, Tagger
+from elmo_plugin.tasks.ner.predictor import NerPredictor, TagPredictor
+from elmo_plugin.tasks.ner.reader import TagReader
 
-__all__ = ["EntityF1", "NamedEntityRecognizer", "NerPredictor", "NerReader"]
+__all__ = [
+    "EntityF1",
+    "NamedEntityRecognizer",
+    "NerPredictor",
+    "TagAccuracy",
+    "TagPredictor",
+    "TagReader",
+    "Tagger",
+]

@@ -4,7 +4,7 @@ from typing import Dict, List
 from overrides import overrides
 
 from elmo_plugin.corpora.tag_spans import bio_tags, tags_to_spans
-from elmo_plugin.tasks.metrics import SpanF1
+from elmo_plugin.tasks.metrics import SpanF1, SummedMetric
 
 
 class EntityF1(SpanF1):
@@ -45,3 +45,18 @@ class EntityF1(SpanF1):
         correct, num_tokens = sums["", "correct"], sums["", "tokens"]
         accuracy = 100 * correct / max(num_tokens, 1)
         return f"{super().table()}\nAccuracy {accuracy:.2f} over {num_tokens} tokens."
+
+
+class TagAccuracy(SummedMetric):
+    """The share of tokens with the right tag, for tags that mark no spans."""
+
+    @overrides(check_signature=False)
+    def __call__(self, predicted: List[List[str]], gold: List[List[str]]) -> None:
+        """Counts the predicted and the gold tags of each sentence."""
+        for sides in zip(predicted, gold, strict=True):
+            self._sums.update(one == other for one, other in zip(*sides, strict=True))
+
+    @overrides
+    def scores(self, sums: Counter) -> Dict[str, float]:
+        """`accuracy`; empty if there were no tokens."""
+        return {"accuracy": sums[True] / sums.total()} if sums else {}

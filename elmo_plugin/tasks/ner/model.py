@@ -1,4 +1,5 @@
-from typing import Any, Dict, List, Optional
+import logging
+from typing import Any, Dict, List, Optional, Union
 
 import torch
 from allennlp.common import Lazy
@@ -9,49 +10,64 @@ from allennlp.nn.util import get_text_field_mask
 from overrides import overrides
 
 from elmo_plugin.tasks.model import Scores, TaggerModel
-from elmo_plugin.tasks.ner.metric import EntityF1
-from elmo_plugin.tasks.ner.reader import ENTITIES
+from elmo_plugin.tasks.ner.metric import EntityF1, TagAccuracy
+from elmo_plugin.tasks.ner.reader import ENTITIES, KINDS
+from elmo_plugin.util.errors import check_one_of
+
+logger = logging.getLogger(__name__)
 
 # Padding and the unknown tag come first in the vocabulary.
 _NUM_SPECIAL = 2
 
 
-@Model.register("elmo-ner")
-class NamedEntityRecognizer(TaggerModel):
+@Model.register("elmo-tagger")
+class Tagger(TaggerModel):
     """
-    The NER model of [Peters et al. (2018)](https://arxiv.org/abs/1802.05365), section 4: two BiLSTM
-    layers, and a conditional random field over BIOUL tags, which predicts the best legal sequence.
+    The NER model of [Peters et al. (2018)](https://arxiv.org/abs/1802.05365), section 4, for any
+    tags: two BiLSTM layers, and a conditional random field, which predicts the best sequence.
     ELMo is concatenated with the words, the lower BiLSTM's output, or both. With ELMo's last layer
     alone at the output, this is TagLM ([Peters et al. 2017](https://arxiv.org/abs/1705.00108)).
-    `dropout` is on the input of each layer, with one mask for all tokens of a sentence.
+    `dropout` is on the input of each layer, with one mask for all tokens of a sentence. `tags` is
+    as in the reader: `spans` are predicted in legal sequences of BIOUL and scored by F1, `plain`
+    tags in any sequence and scored by accuracy.
     """
 
-    default_predictor = "elmo-ner"
-    needed_labels = "tags (the last column of CoNLL-2003)"
+    default_predictor = "elmo-tagger"
+    needed_labels = "tags (a column of the file)"
     running_metrics = ("accuracy", "precision-overall", "recall-overall", "f1-measure-overall")
-    table_heading = "Entities, by the rules of conlleval"
+    table_heading = "Spans, by the rules of conlleval"
+    metric: Union[EntityF1, TagAccuracy]
 
     def __init__(
         self,
         lower_encoder: Lazy[Seq2SeqEncoder],
         upper_encoder: Lazy[Seq2SeqEncoder],
         dropout: float = 0.5,
+        tags: str = "spans",
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
+        check_one_of(KINDS, tags=tags)
+        #: Whether tags mark spans.
+        self.finds_spans = tags == "spans"
         self.dropout = InputVariationalDropout(dropout)
         self.lower_encoder = lower_encoder.construct(input_size=self.input_dim)
         self.upper_encoder = upper_encoder.construct(
             input_size=self.lower_encoder.get_output_dim() + self.placement.output_dim
         )
         names = self.vocab.get_index_to_token_vocabulary(ENTITIES)
-        tags = [names[index] for index in range(_NUM_SPECIAL, len(names))]
+        known = [names[index] for index in range(_NUM_SPECIAL, len(names))]
         # A CRF cannot be built without tags.
-        self.require_labels(tags or None)
-        self.set_tags(tags, "BIOUL")
-        self.tag_projection = torch.nn.Linear(self.upper_encoder.get_output_dim(), len(tags))
-        self.crf = ConditionalRandomField(len(tags))
+        self.require_labels(known or None)
+        self.set_tags(known, "BIOUL" if self.finds_spans else None)
+        self.tag_projection = torch.nn.Linear(self.upper_encoder.get_output_dim(), len(known))
+        self.crf = ConditionalRandomField(len(known))
         self.metric = EntityF1()
+        kind = "tags are spans in BIO: scored by F1"
+        if not self.finds_spans:
+            self.metric, self.table_heading = TagAccuracy(), ""
+            kind = f"plain tags, {len(known)} of them: scored by accuracy"
+        logger.info("%s: %s", self.default_predictor, kind)
 
     @overrides(check_signature=False)
     def forward(
@@ -60,7 +76,7 @@ class NamedEntityRecognizer(TaggerModel):
         metadata: List[Dict[str, Any]],
         tags: Optional[torch.Tensor] = None,
     ) -> Dict[str, Any]:
-        """Returns `TaggerModel.outputs`; the tags are in BIOUL."""
+        """Returns `TaggerModel.outputs`; the tags of spans are in BIOUL."""
         mask = get_text_field_mask(tokens)
         # Shape: (batch_size, num_tokens, input_dim)
         text, embedded = self.embed(tokens)
@@ -88,3 +104,12 @@ class NamedEntityRecognizer(TaggerModel):
             self.crf.transitions + self.transition_scores,
             self.crf.end_transitions + self.end_scores,
         )
+
+
+@Model.register("elmo-ner")
+class NamedEntityRecognizer(Tagger):
+    """The tagger of named entities: by default of those of CoNLL-2003."""
+
+    default_predictor = "elmo-ner"
+    needed_labels = "tags (the last column of CoNLL-2003)"
+    table_heading = "Entities, by the rules of conlleval"

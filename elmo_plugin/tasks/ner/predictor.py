@@ -1,4 +1,6 @@
-from typing import Any, Dict, Iterable, Sequence
+import csv
+import re
+from typing import Any, Dict, Iterable, Optional, Sequence, Tuple
 
 from allennlp.common.util import JsonDict
 from allennlp.data import Field, Instance
@@ -6,60 +8,87 @@ from allennlp.data.fields import SequenceLabelField
 from allennlp.predictors import Predictor
 from overrides import overrides
 
-from elmo_plugin.corpora.conll2003 import DOCUMENT_START, TAG, format_sentence
-from elmo_plugin.corpora.tag_spans import bio_tags, tags_to_spans
+from elmo_plugin.corpora.conll2003 import DOCUMENT_START, format_sentence
+from elmo_plugin.corpora.tag_spans import bio_tags, is_span_tag, tags_to_spans
 from elmo_plugin.tasks.ner.reader import ENTITIES
 from elmo_plugin.tasks.prediction import MarkedWords, Part, Prediction
 from elmo_plugin.tasks.predictor import SentencePredictor
 
+# A line of CoNLL-U.
+_CONLLU = re.compile(r"\d+([-.]\d+)?(\t[^\t]*){9}")
 
-@Predictor.register("elmo-ner")
-class NerPredictor(SentencePredictor):
+
+@Predictor.register("elmo-tagger")
+class TagPredictor(SentencePredictor):
     """
-    Finds named entities in sentences.
+    Tags the words of sentences.
 
-    The output `json` has `tokens`, BIO `tags`, and `entities`, each with `type`, `text`, and the
-    positions of its first and last token (`start`, `end`). For a corpus it adds `gold_tags`, if
-    known, and `is_document_start`. The output `conll`, for `conlleval`, has a line per word with
-    its gold tag, if known, and its predicted tag, both in BIO. It keeps `-DOCSTART-` lines.
+    The output `json` has `tokens` and `tags`. Tags of spans are in BIO, and `entities` lists the
+    spans, each with `type`, `text`, and the positions of its first and last token (`start`, `end`).
+    For a corpus it adds `gold_tags`, if known, and `is_document_start`. The output `conll`, for
+    `conlleval`, has a line per word with its gold tag, if known, and its predicted tag. It keeps
+    `-DOCSTART-` lines.
     """
 
-    title = "Named entities"
-    summary = "Names in a sentence"
+    title = "Tags"
+    summary = "Tags of the words of a sentence"
     example = {"sentence": "Ada Lovelace met Charles Babbage in London."}
-    corpus_format = "columns"
     output_formats = ("json", "conll")
 
     @classmethod
     @overrides
     def draw(cls, prediction: Prediction) -> Iterable[Part]:
-        spans = [(each["start"], each["end"], each["type"]) for each in prediction["entities"]]
+        if "entities" in prediction:
+            spans = [(each["start"], each["end"], each["type"]) for each in prediction["entities"]]
+        else:
+            spans = [(number, number, tag) for number, tag in enumerate(prediction["tags"])]
         return [MarkedWords(prediction["tokens"], spans)]
 
     @overrides
-    def is_corpus(self, lines: Sequence[str]) -> bool:
-        rows = [line.split() for line in lines]
-        if rows[0][0] == DOCUMENT_START:
-            return True
-        is_table = len(rows[0]) > 1 and len({len(row) for row in rows}) == 1
-        return is_table and all(TAG.fullmatch(row[-1]) for row in rows)
+    def corpus_format(self, lines: Sequence[str]) -> Optional[Tuple[str, str]]:
+        if any(map(_CONLLU.fullmatch, lines)):
+            return "CoNLL-U", ".conllu"
+        for format, suffix, rows in (
+            ("columns", "", [line.split() for line in lines]),
+            ("columns between commas", ".csv", list(csv.reader(lines))),
+        ):
+            widths = {len(row) for row in rows}
+            if rows[0][0] == DOCUMENT_START or (len(widths) == 1 and self._are_tags(rows)):
+                return format, suffix
+        return None
+
+    def _are_tags(self, rows: Sequence[Sequence[str]]) -> bool:
+        """Whether the rows of a table, which may be those of a text, end in tags."""
+        column = (self._dataset_reader.tag_column or 0) - 1
+        if not 0 < column % len(rows[0]):
+            return False
+        tags = [row[column] for row in rows]
+        if self._model.finds_spans:
+            return all(map(is_span_tag, tags))
+        # Sentences of one length may all end in a full stop, which is also a tag.
+        known = set(self._model.tags)
+        return len(set(tags)) > 1 and 2 * sum(tag in known for tag in tags) > len(tags)
 
     @overrides
     def _described(self, output: Dict[str, Any]) -> JsonDict:
-        metadata, entities = output["metadata"], tags_to_spans(output["tags"])
+        metadata, tags, entities = output["metadata"], output["tags"], None
         words = metadata["words"]
-        return {
-            "tokens": words,
-            "tags": bio_tags(entities, len(words)),
-            "entities": [
+        if self._model.finds_spans:
+            found = tags_to_spans(tags)
+            tags = bio_tags(found, len(words))
+            entities = [
                 {
                     "type": entity.label,
                     "start": entity.start,
                     "end": entity.end,
                     "text": " ".join(words[entity.start : entity.end + 1]),
                 }
-                for entity in entities
-            ],
+                for entity in found
+            ]
+        return {
+            "tokens": words,
+            "tags": tags,
+            "entities": entities,
             "gold_tags": metadata["gold_tags"],
             "is_document_start": metadata["is_document_start"] or None,
         }
@@ -76,3 +105,11 @@ class NerPredictor(SentencePredictor):
             outputs.get("gold_tags"),
             outputs.get("is_document_start", False),
         )
+
+
+@Predictor.register("elmo-ner")
+class NerPredictor(TagPredictor):
+    """Finds named entities in sentences. For the output see `TagPredictor`."""
+
+    title = "Named entities"
+    summary = "Names in a sentence"

@@ -58,7 +58,7 @@ class SnliPredictor(TaskPredictor):
             expect(premise and hypothesis, location, "at least one word in each sentence", line)
         else:
             premise, hypothesis = (
-                words_of_line(line, location, key, f"{key}_tokens")
+                words_of_line(line, location, self._dataset_reader.split, key, f"{key}_tokens")
                 for key in ("premise", "hypothesis")
             )
         return {**line, "premise_tokens": premise, "hypothesis_tokens": hypothesis}

@@ -40,7 +40,6 @@ class SquadPredictor(TaskPredictor):
         "machine that Charles Babbage had designed.",
         "question": "Where was Ada Lovelace born?",
     }
-    corpus_format = "SQuAD's JSON"
     corpus_start = r'\s*\{\s*("data"|"version"|$)'
     schema = {"passage": TEXT, "question": TEXT, "id": {"type": "string", "description": "text"}}
 

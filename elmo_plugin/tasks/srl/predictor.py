@@ -66,7 +66,6 @@ class SrlPredictor(TaskPredictor):
         },
     }
     text_field = "sentence"
-    corpus_format = "the columns of CoNLL-2012"
     corpus_start = "#begin document"
     output_formats = ("json", "conll")
 

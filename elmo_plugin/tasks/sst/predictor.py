@@ -20,7 +20,6 @@ class SstPredictor(SentencePredictor):
 
     title = "Sentiment"
     summary = "The sentiment of a sentence"
-    corpus_format = "trees"
     corpus_start = r"\([0-4] "
     example = {"sentence": "A quiet film, and a joy from beginning to end."}
 

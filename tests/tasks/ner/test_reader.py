@@ -2,7 +2,7 @@ import pytest
 from allennlp.common.checks import ConfigurationError
 from allennlp.data import Token
 
-from elmo_plugin.tasks.ner import NerReader
+from elmo_plugin.tasks.ner import TagReader
 
 TEXT = """\
 -DOCSTART- -X- -X- O
@@ -21,7 +21,7 @@ Leeds NNP I-NP I-LOC
 def test_one_instance_per_sentence_with_every_field(tmp_path):
     path = tmp_path / "x.conll"
     path.write_text(TEXT)
-    first, second, third = NerReader().read(path)
+    first, second, third = TagReader().read(path)
     assert [token.text for token in first["tokens"]] == ["Ada", "Lind", "York", "left"]
     assert first["tags"].labels == ["B-PER", "L-PER", "U-PER", "O"]
     assert first["metadata"].metadata == {
@@ -37,16 +37,16 @@ def test_one_instance_per_sentence_with_every_field(tmp_path):
 def test_chunks_are_read_from_another_column(tmp_path):
     path = tmp_path / "x.conll"
     path.write_text(TEXT)
-    (first, *_) = NerReader(tag_column=3).read(path)
+    (first, *_) = TagReader(tag_column=3).read(path)
     assert first["tags"].labels == ["B-NP", "I-NP", "L-NP", "U-VP"]
     with pytest.raises(ConfigurationError, match="`tag_column` of at least 2, found 1"):
-        NerReader(tag_column=1)
+        TagReader(tag_column=1)
 
 
 def test_words_alone_are_read_without_tags(tmp_path):
     path = tmp_path / "x.conll"
     path.write_text("Ada\nleft\n")
-    (instance,) = NerReader().read(path)
+    (instance,) = TagReader().read(path)
     assert set(instance.fields) == {"tokens", "metadata"}
     assert instance["metadata"].metadata["gold_tags"] is None
 
@@ -54,5 +54,5 @@ def test_words_alone_are_read_without_tags(tmp_path):
 def test_the_scheme_of_a_file_does_not_change_its_instances():
     tokens = [Token(word) for word in "a b c".split()]
     for tags in ("I-A I-A B-A", "B-A I-A B-A", "B-A E-A S-A", "B-A L-A U-A"):
-        instance = NerReader().text_to_instance(tokens, tags.split())
+        instance = TagReader().text_to_instance(tokens, tags.split())
         assert instance["tags"].labels == ["B-A", "L-A", "U-A"]
