@@ -33,6 +33,8 @@ _HIDDEN_WARNINGS = (
     "You provided a validation dataset but patience was set to None",
     'Metrics with names beginning with "_"',
     "vocabulary serialization directory",
+    # A predicted corpus with labels.
+    "Encountered the loss key in the model's return dictionary",
 )
 # Libraries whose `UserWarning`s a user cannot act on.
 _NOISY_MODULES = r"(allennlp|fairscale|spacy|torch\.(?!cuda)|torchvision|transformers)"

@@ -36,7 +36,7 @@ def make_experiment(
     of `train`, `dev` and `test`. `settings` are texts like `elmo.dropout=0.2`. Raises
     `ConfigurationError` if one is not, a corpus is missing, or a file has no word vectors.
     """
-    corpus = {part: path and _absolute(find_file(path)) for part, path in corpus.items()}
+    corpus = {part: path and _corpus_path(path) for part, path in corpus.items()}
     library = _json(str(EXPERIMENTS / "lib/words.libsonnet"))
     varied: Dict[str, Any] = {
         "corpus": _json(corpus),
@@ -101,6 +101,10 @@ def _members(fields: Dict[str, Any], indent: str) -> List[str]:
 
 def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
+
+
+def _corpus_path(path: str) -> str:
+    return path if "://" in path else os.path.abspath(find_file(path))
 
 
 def _absolute(path: str) -> str:

@@ -37,10 +37,10 @@ class CorpusSummary:
         words = list(_words(instance[name] for name in reader.text_fields))
         self.num_instances += 1
         self.num_empty += not words
-        self.num_unlabelled += reader.label_field not in instance.fields
+        self.num_unlabelled += reader.gold_field not in instance.fields
         self.longest = max(self.longest, len(words))
         self.words.update(words)
-        self.labels.update(_labels(instance, reader.label_field))
+        self.labels.update(_labels(instance, reader.gold_field))
         self.inputs[_digest(instance, reader)] += 1
 
 
@@ -127,6 +127,6 @@ def _digest(instance: Instance, reader: TaskReader) -> int:
     for name, each in instance.fields.items():
         if name in reader.text_fields:
             inputs.append("\0".join(_words([each])))
-        elif isinstance(each, SequenceLabelField) and name != reader.label_field:
+        elif isinstance(each, SequenceLabelField) and name != reader.gold_field:
             inputs.append(" ".join(map(str, each.labels)))
     return int.from_bytes(blake2b("\1".join(inputs).encode(), digest_size=8).digest(), "big")

@@ -1,16 +1,19 @@
 """What a predictor reads: raw text, JSON lines or a corpus, recognised by its first lines."""
 
+import json
 import os
 import re
 import sys
+from contextlib import contextmanager
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Callable, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Iterable, Iterator, List, NamedTuple, Optional, Tuple
 
-from allennlp.data import Instance
 from allennlp.predictors import Predictor
 
+from elmo_plugin.corpora.records import read_records, records_format
 from elmo_plugin.tasks.predictor import TaskPredictor
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.files import is_pipe
@@ -47,7 +50,8 @@ def read_inputs(
     """
     name = "standard input" if path == STANDARD_INPUT else path
     if text is None and os.path.isdir(path):
-        return _corpus(predictor, path, name, iter(()), "a corpus", "")
+        items = predictor._dataset_reader.read(path)
+        return Inputs(f"{name}: read as a corpus", True, at_least_one(items, name))
     # A terminal shows each answer at once.
     most = 1 if path == STANDARD_INPUT and sys.stdin.isatty() else _NUM_LINES
     lines = _lines(path, text)
@@ -56,18 +60,25 @@ def read_inputs(
     if not shown:
         raise ConfigurationError(f"{name}: expected at least one instance to predict, found none.")
     lines = chain(head, lines)
-    is_ours = isinstance(predictor, TaskPredictor)
-    found = predictor.corpus_format(shown) if is_ours else None
+    is_file = text is None and path != STANDARD_INPUT and not is_pipe(path)
+    source = _Source(name, lines, path if is_file else None)
+    if not isinstance(predictor, TaskPredictor):
+        return Inputs(f"{name}: read as JSON lines", False, source.loaded(predictor.load_line))
+    found = predictor.corpus_format(shown)
     if format == "corpus" or (format is None and found):
-        is_file = text is None and path != STANDARD_INPUT and not is_pipe(path)
         title, suffix = found or ("a corpus", "")
-        return _corpus(predictor, path if is_file else None, name, lines, title, suffix)
-    takes_text = is_ours and predictor.text_field and not shown[0].lstrip().startswith("{")
-    if format == "text" or (format is None and takes_text):
+        items = source.read(predictor._dataset_reader.read, suffix)
+        return Inputs(f"{name}: read as {title}", True, at_least_one(items, name))
+    found = records_format(shown, list(predictor.example))
+    if format is None and found and found[1] != ".jsonl":
+        items = source.read(partial(_records, predictor), found[1])
+        return Inputs(f"{name}: read as {found[0]}", False, items)
+    is_object = shown[0].lstrip().startswith("{")
+    if format == "text" or (format is None and predictor.text_field and not is_object):
         unit = "document" if predictor.reads_documents else "sentence"
-        items = _loaded(predictor.load_text, name, lines)
+        items = source.loaded(predictor.load_text)
         return Inputs(f"{name}: read as text, a {unit} per line", False, items)
-    return Inputs(f"{name}: read as JSON lines", False, _loaded(predictor.load_line, name, lines))
+    return Inputs(f"{name}: read as JSON lines", False, source.loaded(predictor.load_line))
 
 
 def at_least_one(items: Iterator[Any], name: str) -> Iterator[Any]:
@@ -100,38 +111,46 @@ def _first(lines: Lines, most: int) -> List[Tuple[int, str]]:
     return head
 
 
-def _loaded(load: Callable[[str], Any], name: str, lines: Lines) -> Iterator[Any]:
-    for number, line in lines:
-        if line and not line.isspace():
+class _Source(NamedTuple):
+    """Lines that are read once; `path`, if they are those of a file."""
+
+    name: str
+    lines: Lines
+    path: Optional[str]
+
+    def loaded(self, load: Callable[[str], Any]) -> Iterator[Any]:
+        for number, line in self.lines:
+            if line and not line.isspace():
+                with _located(f"{self.name}:{number}"):
+                    yield load(line)
+
+    def read(self, read: Callable[[str], Iterable[Any]], suffix: str) -> Iterator[Any]:
+        """What `read` reads of the file, or of a copy if there is none whose name has the suffix."""
+        if self.path is not None and (not suffix or has_suffix(self.path, suffix)):
+            yield from read(self.path)
+            return
+        with TemporaryDirectory() as folder:
+            copy = Path(folder, f"input{suffix}")
+            with open(copy, "w", encoding="utf-8") as file:
+                file.writelines(f"{line}\n" for _, line in self.lines)
             try:
-                yield load(f"{line}\n")
+                yield from read(str(copy))
             except ValueError as error:
-                reason = _LINE.sub("", str(error))
-                raise ValueError(f"{name}:{number}: {reason}") from error
+                raise ValueError(str(error).replace(str(copy), self.name)) from error
 
 
-def _corpus(
-    predictor: Predictor,
-    path: Optional[str],
-    name: str,
-    lines: Lines,
-    format: str,
-    suffix: str,
-) -> Inputs:
-    is_named = path is not None and (not suffix or has_suffix(path, suffix))
-    items = _copied(predictor, lines, name, suffix)
-    if path is not None and is_named:
-        items = predictor._dataset_reader.read(path)
-    return Inputs(f"{name}: read as {format}", True, at_least_one(items, name))
+def _records(predictor: TaskPredictor, path: str) -> Iterator[Any]:
+    """The input lines whose fields are the columns of a file."""
+    for location, row in read_records(path):
+        fields = {name: value for name, value in row.items() if name in predictor.schema and value}
+        with _located(location):
+            yield predictor.load_line(json.dumps(fields))
 
 
-def _copied(predictor: Predictor, lines: Lines, name: str, suffix: str) -> Iterator[Instance]:
-    """The instances of a copy of `lines`, whose name has the suffix: readers open files."""
-    with TemporaryDirectory() as folder:
-        copy = Path(folder, f"input{suffix}")
-        with open(copy, "w", encoding="utf-8") as file:
-            file.writelines(f"{line}\n" for _, line in lines)
-        try:
-            yield from predictor._dataset_reader.read(str(copy))
-        except ValueError as error:
-            raise ValueError(str(error).replace(str(copy), name)) from error
+@contextmanager
+def _located(location: str) -> Iterator[None]:
+    """Names the place of an input in the error of `TaskPredictor.load_line`."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{location}: {_LINE.sub('', str(error))}") from error

@@ -1,6 +1,18 @@
 import logging
 from contextlib import nullcontext
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import (
+    Any,
+    Callable,
+    Dict,
+    Iterable,
+    List,
+    Mapping,
+    Optional,
+    Sequence,
+    Set,
+    Tuple,
+    Union,
+)
 
 import torch
 from allennlp.data import TextFieldTensors, Vocabulary
@@ -82,6 +94,8 @@ class TaskModel(Model):
         check_one_of(DTYPES, dtype=dtype)
         super().__init__(vocab, regularizer, serialization_dir)
         self._dtype = dtype
+        self._trained_labels: Set[str] = set()
+        self._new_labels: Set[str] = set()
         self.text_field_embedder = text_field_embedder
         self.placement = placement or Placement()
         self.input_layer = InputLayer()
@@ -146,6 +160,17 @@ class TaskModel(Model):
                 "have none. Set `train_data_path` to a corpus that has them."
             )
 
+    def say_new_labels(self, labels: Iterable[str], known: Iterable[str]) -> None:
+        """
+        Warns once of each label that training lacks: of those of this run, or else the `known`.
+        """
+        if self.training:
+            self._trained_labels.update(labels)
+            return
+        for label in sorted(set(labels) - (self._trained_labels or set(known)) - self._new_labels):
+            self._new_labels.add(label)
+            logger.warning("The label %r is not in the training data: never predicted right", label)
+
     def score(self, predicted: Sequence[Any], gold: Sequence[Any], *others: Sequence[Any]) -> None:
         """Calls the metric with the instances that have a gold answer, if any do."""
         labelled = [each for each in zip(predicted, gold, *others) if each[1] is not None]
@@ -183,8 +208,14 @@ class ClassifierModel(TaskModel):
         logits = at_least_float32(logits)
         outputs = {"probabilities": logits.softmax(dim=-1), "metadata": metadata}
         if label is not None:
-            outputs["loss"] = torch.nn.functional.cross_entropy(logits, label)
+            # A label that the vocabulary lacks has the index -1. It counts as not found.
+            known = label >= 0
+            outputs["loss"] = logits.sum() * 0.0
+            if known.any():
+                outputs["loss"] = torch.nn.functional.cross_entropy(logits[known], label[known])
             self.metric(logits, label)
+            names = (self.label_names[n] for n in range(len(self.label_names)))
+            self.say_new_labels((instance["label"] for instance in metadata), names)
         return outputs
 
     @overrides(check_signature=False)

@@ -1,3 +1,5 @@
+import csv
+import io
 import json
 import re
 from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
@@ -61,6 +63,8 @@ class TaskPredictor(Predictor):
         check_one_of(self.output_formats, output_format=output_format)
         self._output_format = output_format
         self._num_lines = 0
+        # Of the output `csv`.
+        self._columns: List[str] = []
 
     @overrides
     def load_line(self, line: str) -> JsonDict:
@@ -121,6 +125,8 @@ class TaskPredictor(Predictor):
         """Raises a `ValueError` if the other output format cannot hold a prediction."""
         if self._output_format == "json":
             return json.dumps(outputs, ensure_ascii=False) + "\n"
+        if self._output_format == "csv":
+            return self._csv_line(outputs)
         try:
             return self._for_scorer(outputs)
         except ValueError as error:
@@ -140,6 +146,23 @@ class TaskPredictor(Predictor):
         for name, field in self._labels(labelled, outputs).items():
             labelled.add_field(name, field, self._model.vocab)
         return [labelled]
+
+    def _csv_line(self, outputs: JsonDict) -> str:
+        """A row, below a header if it is the first: lists joined by spaces, a column per label."""
+        cells: Dict[str, Any] = {}
+        for name, value in outputs.items():
+            if isinstance(value, dict):
+                cells.update({f"{name}.{key}": part for key, part in value.items()})
+            else:
+                cells[name] = " ".join(value) if isinstance(value, list) else value
+        written = io.StringIO()
+        is_first = not self._columns
+        self._columns = self._columns or list(cells)
+        writer = csv.DictWriter(written, self._columns, restval="", extrasaction="ignore")
+        if is_first:
+            writer.writeheader()
+        writer.writerow(cells)
+        return written.getvalue()
 
     def _loaded(self, text: str, location: str) -> JsonDict:
         example = json.dumps(self.example, ensure_ascii=False)

@@ -1,9 +1,9 @@
 import logging
 import random
-from typing import Any, Dict, Iterable, Iterator, Optional, Tuple, TypeVar, Union
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple, TypeVar, Union
 
-from allennlp.data import DatasetReader, Instance, TokenIndexer
-from allennlp.data.fields import ListField
+from allennlp.data import DatasetReader, Instance, Token, TokenIndexer, Vocabulary
+from allennlp.data.fields import LabelField, ListField
 from allennlp.data.token_indexers import SingleIdTokenIndexer
 from overrides import overrides
 
@@ -13,6 +13,20 @@ from elmo_plugin.util.errors import ConfigurationError, check_no_settings
 logger = logging.getLogger(__name__)
 
 _T = TypeVar("_T")
+
+#: The namespace of labels in vocabularies.
+LABELS = "labels"
+
+
+class KnownLabelField(LabelField):
+    """A label whose index is -1 if the vocabulary lacks it; AllenNLP raises an error."""
+
+    @overrides
+    def index(self, vocab: Vocabulary) -> None:
+        if isinstance(self.label, int) or self.label in vocab.get_token_to_index_vocabulary(LABELS):
+            super().index(vocab)
+        else:
+            self._label_id = -1
 
 
 class TaskReader(DatasetReader):
@@ -33,7 +47,7 @@ class TaskReader(DatasetReader):
     #: The fields of an instance that hold text.
     text_fields: Tuple[str, ...] = ("tokens",)
     #: The field with the gold answer, which unlabelled instances lack.
-    label_field = "label"
+    gold_field = "label"
     #: What splits raw text into words, here and in the predictor.
     split: Tokenizer = staticmethod(treebank_words)
 
@@ -94,6 +108,10 @@ class OwnDataReader(TaskReader):
         if dev_fraction:
             _check_fraction(dev_fraction=dev_fraction)
         self._dev_fraction, self._is_dev = dev_fraction, is_dev
+
+    def tokens(self, text: str) -> List[Token]:
+        """The words of raw text."""
+        return [Token(word) for word in self.split(text)]
 
     def part(self, rows: Iterable[_T], file_path: str) -> Iterable[_T]:
         """The rows of a file that this reader reads: all, or by `dev_fraction` and `is_dev`."""

@@ -13,8 +13,8 @@ local reader(s, is_dev) = { tokenize: s.tokenize } + if s.corpus.dev != null the
 
   // The fields of an experiment with the settings `s`.
   fields(s): {
-    dataset_reader+: reader(s, is_dev=false),
-    validation_dataset_reader+: reader(s, is_dev=true),
+    dataset_reader: reader(s, is_dev=false),
+    validation_dataset_reader: reader(s, is_dev=true),
     validation_data_path: if s.corpus.dev == null then s.corpus.train else s.corpus.dev,
   },
 }

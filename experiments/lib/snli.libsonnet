@@ -1,8 +1,13 @@
-// Textual entailment with ESIM (Chen et al. 2017). The model derives all widths from its word
-// representations and ELMo.
+// Textual entailment, or any other labels of pairs of texts, with ESIM (Chen et al. 2017). The model
+// derives all widths from its word representations and ELMo.
+local own = import 'own.libsonnet';
 
 // The settings that a variant may change, besides task.libsonnet's.
-local defaults = {
+local defaults = own.settings {
+  // The columns of .csv, .tsv and .jsonl. Null: the format of SNLI.
+  premise: null,
+  hypothesis: null,
+  label: null,
   hidden_size: 300,  // per direction of both LSTMs, and of the feed-forward layers
   dropout: 0.5,
   attention_dropout: 0.0,
@@ -21,6 +26,12 @@ local defaults = {
     hidden_size: s.hidden_size,
     [if s.initializer != null then 'initializer']: s.initializer,
   },
+
+  local fields = own.fields(s),
+  local columns = { [name]: s[name] for name in ['premise', 'hypothesis', 'label'] if s[name] != null },
+  dataset_reader+: columns + fields.dataset_reader,
+  validation_dataset_reader+: columns + fields.validation_dataset_reader,
+  validation_data_path: fields.validation_data_path,
 
   model+: {
     encoder: lstm,

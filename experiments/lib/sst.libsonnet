@@ -1,8 +1,11 @@
-// Sentiment: the biattentive classification network of McCann et al. (2017) with ReLU layers. The
-// model derives all widths from its word representations and ELMo.
+// Sentiment, or any other labels of texts: the biattentive classification network of McCann et al.
+// (2017) with ReLU layers. The model derives all widths from its word representations and ELMo.
+local own = import 'own.libsonnet';
 
 // The settings that a variant may change, besides task.libsonnet's.
-local defaults = {
+local defaults = own.settings {
+  text: 'text',  // the columns of .csv, .tsv and .jsonl
+  label: 'label',
   granularity: '5-class',  // or '2-class': SST-2
   min_phrase_tokens: 4,  // phrases to train on; null: whole sentences only
   dropout: 0.25,  // on the token vectors, including ELMo at the input
@@ -21,8 +24,12 @@ local defaults = {
 (import 'task.libsonnet')('sst', ['tokens'], defaults) {
   local s = $.settings,
 
-  dataset_reader+: { granularity: s.granularity, min_phrase_tokens: s.min_phrase_tokens },
-  validation_dataset_reader+: { granularity: s.granularity },
+  local fields = own.fields(s),
+
+  local classes = { granularity: s.granularity, text: s.text, label: s.label },
+  dataset_reader+: classes { min_phrase_tokens: s.min_phrase_tokens } + fields.dataset_reader,
+  validation_dataset_reader+: classes + fields.validation_dataset_reader,
+  validation_data_path: fields.validation_data_path,
 
   local bilstm = { type: 'elmo-bilstm', hidden_size: s.hidden_size },
   local relu(dims, dropout) = {

@@ -32,6 +32,9 @@ from tests.guide import PROJECT
 
 # Commands that do the work, with arguments that can be parsed.
 LINES = {
+    "train": "ner train.conll -s out",
+    "predict": "ner text",
+    "evaluate": "ner corpus",
     "embed": "text out --all",
     "export": "archive out",
     "import": "checkpoints out",

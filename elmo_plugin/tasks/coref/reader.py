@@ -26,7 +26,7 @@ class CorefReader(TaskReader):
     """
 
     text_fields = ("sentences",)
-    label_field = "gold_mentions"
+    gold_field = "gold_mentions"
 
     @overrides
     def _read(self, file_path: str) -> Iterable[Instance]:

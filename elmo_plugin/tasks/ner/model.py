@@ -82,7 +82,14 @@ class Tagger(TaggerModel):
         text, embedded = self.embed(tokens)
         encoded = text.at_output(self.lower_encoder(self.dropout(embedded), mask))
         encoded = self.upper_encoder(self.dropout(encoded), mask)
+        if tags is not None:
+            gold = (self._label(tag) for each in metadata for tag in each["gold_tags"])
+            self.say_new_labels(gold, map(self._label, self.tags))
         return self.outputs(self.tag_projection(encoded), mask, tags, metadata)
+
+    def _label(self, tag: str) -> str:
+        """A plain tag, or the type of a span."""
+        return tag[2:] if self.finds_spans else tag
 
     @overrides
     def loss(self, logits: torch.Tensor, mask: torch.Tensor, tags: torch.Tensor) -> torch.Tensor:

@@ -38,7 +38,7 @@ class TagReader(OwnDataReader):
         CoNLL-2003 does, and writes BIOUL. `plain`: any tags, which stay as they are.
     """
 
-    label_field = "tags"
+    gold_field = "tags"
 
     def __init__(
         self,

@@ -1,7 +1,14 @@
-"""Textual entailment: does one sentence follow from another?"""
+"""Classification of pairs of texts: textual entailment (SNLI), and any other labels."""
 
-from elmo_plugin.tasks.snli.model import Esim
-from elmo_plugin.tasks.snli.predictor import SnliPredictor
-from elmo_plugin.tasks.snli.reader import SnliReader
+from elmo_plugin.tasks.snli.model import EntailmentClassifier, Esim
+from elmo_plugin.tasks.snli.predictor import PairPredictor, SnliPredictor
+from elmo_plugin.tasks.snli.reader import PairReader, SnliReader
 
-__all__ = ["Esim", "SnliPredictor", "SnliReader"]
+__all__ = [
+    "EntailmentClassifier",
+    "Esim",
+    "PairPredictor",
+    "PairReader",
+    "SnliPredictor",
+    "SnliReader",
+]

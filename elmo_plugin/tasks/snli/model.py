@@ -1,4 +1,4 @@
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Sequence
 
 import torch
 from allennlp.common import Lazy
@@ -14,11 +14,12 @@ from allennlp.nn.util import (
 )
 from overrides import overrides
 
-from elmo_plugin.corpora.snli import LABELS
+from elmo_plugin.corpora import snli
 from elmo_plugin.tasks.model import ClassifierModel
+from elmo_plugin.tasks.reader import LABELS
 
 
-@Model.register("elmo-snli")
+@Model.register("elmo-pairs")
 class Esim(ClassifierModel):
     """
     The sequential model of [Chen et al. (2017)](https://aclanthology.org/P17-1152/), as in Peters
@@ -37,9 +38,10 @@ class Esim(ClassifierModel):
         On the comparisons.
     """
 
-    default_predictor = "elmo-snli"
-    needed_labels = "labels (the field `gold_label`)"
-    label_names = LABELS
+    default_predictor = "elmo-pairs"
+    needed_labels = "labels (a column of the file)"
+    #: Labels that are the same for every corpus.
+    fixed_labels: Sequence[str] = ()
 
     def __init__(
         self,
@@ -51,6 +53,7 @@ class Esim(ClassifierModel):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
+        self.label_names = self.fixed_labels or self.vocab.get_index_to_token_vocabulary(LABELS)
         self.encoder = encoder.construct(input_size=self.input_dim)
         encoded_dim = self.encoder.get_output_dim() + self.placement.output_dim
         self.projection = torch.nn.Linear(4 * encoded_dim, feedforward_dim)
@@ -97,6 +100,15 @@ class Esim(ClassifierModel):
         pooled = torch.cat(_pooled(composed, mask).chunk(2), dim=-1)
         # Shape: (batch_size, num_labels)
         return self.classifier(pooled)
+
+
+@Model.register("elmo-snli")
+class EntailmentClassifier(Esim):
+    """ESIM with the labels of SNLI."""
+
+    default_predictor = "elmo-snli"
+    needed_labels = "labels (the field `gold_label`)"
+    fixed_labels = snli.LABELS
 
 
 def _stacked(first: TextFieldTensors, second: TextFieldTensors) -> TextFieldTensors:

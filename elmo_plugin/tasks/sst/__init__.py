@@ -1,7 +1,13 @@
-"""Sentiment of sentences: the Stanford Sentiment Treebank."""
+"""Classification of texts: sentiment (the Stanford Sentiment Treebank), and any other labels."""
 
-from elmo_plugin.tasks.sst.model import SentimentClassifier
-from elmo_plugin.tasks.sst.predictor import SstPredictor
-from elmo_plugin.tasks.sst.reader import SstReader
+from elmo_plugin.tasks.sst.model import SentimentClassifier, TextClassifier
+from elmo_plugin.tasks.sst.predictor import SstPredictor, TextPredictor
+from elmo_plugin.tasks.sst.reader import TextReader
 
-__all__ = ["SentimentClassifier", "SstPredictor", "SstReader"]
+__all__ = [
+    "SentimentClassifier",
+    "SstPredictor",
+    "TextClassifier",
+    "TextPredictor",
+    "TextReader",
+]

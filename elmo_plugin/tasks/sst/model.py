@@ -15,11 +15,11 @@ from allennlp.nn.util import (
 from overrides import overrides
 
 from elmo_plugin.tasks.model import ClassifierModel
-from elmo_plugin.tasks.sst.reader import LABELS
+from elmo_plugin.tasks.reader import LABELS
 
 
-@Model.register("elmo-sst")
-class SentimentClassifier(ClassifierModel):
+@Model.register("elmo-classifier")
+class TextClassifier(ClassifierModel):
     """
     The biattentive classification network of [McCann et al.
     (2017)](https://arxiv.org/abs/1708.00107), section 5, with ReLU layers instead of maxout, as in
@@ -35,8 +35,8 @@ class SentimentClassifier(ClassifierModel):
         On the embedded words, ELMo included, and on the pooled vector.
     """
 
-    default_predictor = "elmo-sst"
-    needed_labels = "labels (at the nodes of the trees)"
+    default_predictor = "elmo-classifier"
+    needed_labels = "labels (a column of the file)"
 
     def __init__(
         self,
@@ -96,6 +96,14 @@ class SentimentClassifier(ClassifierModel):
             weighted_sum(vectors, weights),
         ]
         return torch.cat(pooled, dim=-1)
+
+
+@Model.register("elmo-sst")
+class SentimentClassifier(TextClassifier):
+    """The classifier of the sentiments of the Stanford Sentiment Treebank."""
+
+    default_predictor = "elmo-sst"
+    needed_labels = "labels (at the nodes of the trees)"
 
 
 def _with_context(encoded: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:

@@ -1,4 +1,5 @@
-from typing import Any, Dict, Iterable
+import re
+from typing import Any, Dict, Iterable, Optional, Sequence, Tuple
 
 from allennlp.common.util import JsonDict
 from allennlp.data import Field, Instance
@@ -6,22 +7,31 @@ from allennlp.data.fields import LabelField
 from allennlp.predictors import Predictor
 from overrides import overrides
 
+from elmo_plugin.corpora.records import records_format
 from elmo_plugin.tasks.prediction import Bars, MarkedWords, Part, Prediction
 from elmo_plugin.tasks.predictor import SentencePredictor
-from elmo_plugin.tasks.sst.reader import LABELS, in_order
+from elmo_plugin.tasks.sst.reader import in_order
 
 
-@Predictor.register("elmo-sst")
-class SstPredictor(SentencePredictor):
+@Predictor.register("elmo-classifier")
+class TextPredictor(SentencePredictor):
     """
-    Classifies sentences by their sentiment. The output has `tokens`, `label`, `probabilities` by
-    label, the most negative first, and `gold_label`, if known.
+    Classifies texts. The output has `tokens`, `label`, `probabilities` by label, and `gold_label`,
+    if known. Labels are in the order of the vocabulary; those of the Stanford Sentiment Treebank
+    have the most negative first.
     """
 
-    title = "Sentiment"
-    summary = "The sentiment of a sentence"
-    corpus_start = r"\([0-4] "
+    title = "Classification"
+    summary = "The label of a text"
     example = {"sentence": "A quiet film, and a joy from beginning to end."}
+
+    output_formats = ("json", "csv")
+
+    @overrides
+    def corpus_format(self, lines: Sequence[str]) -> Optional[Tuple[str, str]]:
+        if re.match(r"\([0-4] ", lines[0]):
+            return "trees of SST", ""
+        return records_format(lines, self._dataset_reader.columns)
 
     @classmethod
     @overrides
@@ -31,7 +41,7 @@ class SstPredictor(SentencePredictor):
 
     @overrides
     def _labels(self, instance: Instance, outputs: Dict[str, Any]) -> Dict[str, Field]:
-        return {"label": LabelField(outputs["label"], LABELS)}
+        return {"label": LabelField(outputs["label"])}
 
     @overrides
     def _described(self, output: Dict[str, Any]) -> JsonDict:
@@ -43,3 +53,11 @@ class SstPredictor(SentencePredictor):
             "probabilities": {name: probabilities[name] for name in in_order(probabilities)},
             "gold_label": output["metadata"]["label"],
         }
+
+
+@Predictor.register("elmo-sst")
+class SstPredictor(TextPredictor):
+    """Classifies sentences by their sentiment. For the output see `TextPredictor`."""
+
+    title = "Sentiment"
+    summary = "The sentiment of a sentence"

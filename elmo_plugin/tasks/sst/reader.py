@@ -2,14 +2,14 @@ import sys
 from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple
 
 from allennlp.data import DatasetReader, Field, Instance, Token
-from allennlp.data.fields import LabelField, MetadataField, TextField
+from allennlp.data.fields import MetadataField, TextField
 from overrides import overrides
 
+from elmo_plugin.corpora.records import has_records, read_labelled_texts
 from elmo_plugin.corpora.sst import read_trees
-from elmo_plugin.tasks.reader import TaskReader
-from elmo_plugin.util.errors import check_least, check_one_of
+from elmo_plugin.tasks.reader import KnownLabelField, OwnDataReader
+from elmo_plugin.util.errors import check_least, check_one_of, expect
 
-LABELS = "labels"
 # Names of the treebank's labels 0 to 4. SST-2 leaves out neutral phrases.
 _CLASSES = {
     "5-class": ("very negative", "negative", "neutral", "positive", "very positive"),
@@ -18,14 +18,19 @@ _CLASSES = {
 
 
 @DatasetReader.register("elmo-sst")
-class SstReader(TaskReader):
+@DatasetReader.register("elmo-classifier")
+class TextReader(OwnDataReader):
     """
-    Reads trees of the Stanford Sentiment Treebank, one instance per sentence or also per phrase. A
-    phrase is an instance without the rest of its sentence. Repeated phrases are kept: of 93,567
-    training phrases of four words or more, 405 repeat another, always with the same label.
+    Reads labelled texts. Files named `.csv`, `.tsv` and `.jsonl` have an instance per row.
+
+    Other files are trees of the Stanford Sentiment Treebank, one instance per sentence or also per
+    phrase. A phrase is an instance without the rest of its sentence. Repeated phrases are kept: of
+    93,567 training phrases of four words or more, 405 repeat another, always with the same label.
 
     # Parameters
 
+    text, label : `str`
+        The columns of a row.
     granularity : `str`
         `5-class`, or `2-class`: positive or negative, without neutral phrases (SST-2).
     min_phrase_tokens : `Optional[int]`
@@ -36,9 +41,12 @@ class SstReader(TaskReader):
         self,
         granularity: str = "5-class",
         min_phrase_tokens: Optional[int] = None,
+        text: str = "text",
+        label: str = "label",
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
+        self.columns, self._label = (text,), label
         check_one_of(_CLASSES, granularity=granularity)
         if min_phrase_tokens is not None:
             check_least(1, min_phrase_tokens=min_phrase_tokens)
@@ -47,23 +55,32 @@ class SstReader(TaskReader):
 
     @overrides
     def _read(self, file_path: str) -> Iterable[Instance]:
+        if has_records(file_path):
+            rows = read_labelled_texts(file_path, self.columns, self._label)
+            for row in self.shard_iterable(self.part(rows, file_path)):
+                tokens = self.tokens(row.texts[0])
+                expect(
+                    tokens, row.location, f"some text in {self.columns[0]!r}", repr(row.texts[0])
+                )
+                yield self.text_to_instance(tokens, row.label)
+            return
         # Phrases are sharded, not trees, so that each process gets the same number.
         for words, label in self.shard_iterable(self._phrases(file_path)):
             yield self.text_to_instance([Token(word) for word in words], label)
 
     @overrides(check_signature=False)
     def text_to_instance(self, tokens: List[Token], label: Optional[str] = None) -> Instance:
-        """`label` is the name of a class, or `None` if unknown."""
+        """`label` is `None` if it is unknown."""
         fields: Dict[str, Field] = {
             "tokens": TextField(tokens),
             "metadata": MetadataField({"words": [token.text for token in tokens], "label": label}),
         }
         if label is not None:
-            fields["label"] = LabelField(label, LABELS)
+            fields["label"] = KnownLabelField(label)
         return Instance(fields)
 
     def _phrases(self, file_path: str) -> Iterator[Tuple[Tuple[str, ...], str]]:
-        for tree in read_trees(file_path):
+        for tree in self.part(read_trees(file_path), file_path):
             # The first phrase is the sentence.
             for number, phrase in enumerate(tree.phrases):
                 num_words, name = phrase.end - phrase.start, self._classes[phrase.label]

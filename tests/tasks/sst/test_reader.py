@@ -2,7 +2,7 @@ import pytest
 from allennlp.common.checks import ConfigurationError
 
 import elmo_plugin.plugin  # noqa: F401
-from elmo_plugin.tasks.sst import SstReader
+from elmo_plugin.tasks.sst import TextReader
 
 TREES = """\
 (4 (2 This) (4 (2 (2 quiet) (2 film)) (4 (2 is) (4 (2 a) (4 gem)))))
@@ -16,7 +16,7 @@ def read(tmp_path):
     def read(text=TREES, **settings):
         path = tmp_path / "x.txt"
         path.write_text(text, encoding="utf-8")
-        return [contents(instance) for instance in SstReader(**settings).read(path)]
+        return [contents(instance) for instance in TextReader(**settings).read(path)]
 
     return read
 
@@ -28,7 +28,7 @@ def contents(instance):
 def test_an_instance_holds_tokens_label_and_both_for_the_reader_of_answers(tmp_path):
     path = tmp_path / "x.txt"
     path.write_text(TREES)
-    instance = next(iter(SstReader().read(path)))
+    instance = next(iter(TextReader().read(path)))
     words = ["This", "quiet", "film", "is", "a", "gem"]
     assert set(instance.fields) == {"tokens", "label", "metadata"}
     assert [token.text for token in instance["tokens"]] == words
@@ -77,4 +77,4 @@ def test_two_classes_join_degrees_and_leave_neutral_phrases_out(read):
 )
 def test_impossible_settings_are_refused(settings, message):
     with pytest.raises(ConfigurationError, match=message):
-        SstReader(**settings)
+        TextReader(**settings)
