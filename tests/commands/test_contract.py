@@ -152,7 +152,7 @@ def test_a_user_s_error_is_one_sentence_and_a_bug_is_not(monkeypatch, error, is_
         ("translate", "invalid choice: 'translate'"),
         ("probe", "required: COMMAND"),
         ("embed", "required: INPUT, OUTPUT"),
-        ("embed a b", "one of the arguments --all --top --average is required"),
+        ("embed a b", "one of the arguments --all --top --average --layers is required"),
         ("embed a b --all --top", "--top: not allowed with argument --all"),
         ("embed a b --all --batch-size 0", "expected a whole number above 0, found 0"),
         ("embed a b --all --batch-size -1", "expected a whole number above 0, found -1"),

@@ -24,14 +24,14 @@ LINES = [f"They play {'a play ' * (number % 5)}." for number in range(NUM_LINES)
 COMMANDS = {
     "out.hdf5": "embed text.txt --all --batch-size 1",
     "out.safetensors": "embed text.txt --all --batch-size 1",
-    "out.parquet": "embed text.txt --all --batch-size 1",
+    "out.parquet": "embed text.txt --layers 0,2 --pool max --batch-size 1",
     "out.tsv": "score text.txt --batch-size 1 --output",
     "out.jsonl": "score --pairs pairs.jsonl --batch-size 1 --output",
     "out": "neighbours build text.txt --batch-size 1",
 }
 # What makes the unfinished work another's, and what is said then.
 OTHERS = {
-    "embed": ("--half", "dtype float32, now float16"),
+    "embed": ("--pool mean", ", now mean"),
     "score": ("--unit nats", "unit bits, now nats"),
     "neighbours": ("--layers 1", "with other settings: layers"),
 }

@@ -21,7 +21,7 @@ from elmo_plugin.util.errors import ConfigurationError
 from tests.elmo.store.reading import read, same
 
 NUM_LINES = 4
-SETTINGS = {"batch_size": 1, "dtype": "float32", "compression": "none"}
+SETTINGS = {"batch_size": 1, "dtype": "float32", "compression": "none", "layers": "all"}
 
 
 def vectors_of(line, size=40):
