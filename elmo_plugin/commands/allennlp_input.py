@@ -10,7 +10,7 @@ from typing import Any, Dict, Iterator, List, Optional
 from allennlp.commands.predict import _PredictManager
 from allennlp.common import Params
 from allennlp.common.util import JsonDict
-from allennlp.data import DataLoader, Instance
+from allennlp.data import DataLoader, DatasetReader, Instance
 from allennlp.evaluation import Evaluator
 from allennlp.models import Model
 from allennlp.predictors import Predictor
@@ -34,6 +34,7 @@ class PredictManager(_PredictManager):
     def __init__(self, predictor: Predictor, input_file: str, *settings: Any) -> None:
         super().__init__(predictor, input_file, *settings)
         self._inputs: Optional[Iterator[Any]] = None
+        self._dataset_reader: Optional[DatasetReader]
         if self._dataset_reader is None and not input_file.endswith(_OTHER_COMPRESSIONS):
             found = read_inputs(predictor, input_file)
             logger.info(found.description)

@@ -21,8 +21,10 @@ TASKS = sorted(path.stem.removesuffix("_elmo") for path in EXPERIMENTS.glob("*_e
 
 def make_experiment(
     task: str,
-    corpus: Dict[str, Optional[str]],
+    train: str,
     *,
+    dev: Optional[str] = None,
+    test: Optional[str] = None,
     with_elmo: bool = True,
     bilm: Optional[str] = None,
     vectors: Optional[str] = None,
@@ -32,11 +34,12 @@ def make_experiment(
 ) -> Tuple[str, Dict[str, Any]]:
     """
     The jsonnet of an experiment of `task`, one of `TASKS`, and what it evaluates to. It names all
-    that the environment would otherwise decide: biLM, word vectors and seed. `corpus` has the paths
-    of `train`, `dev` and `test`. `settings` are texts like `elmo.dropout=0.2`. Raises
-    `ConfigurationError` if one is not, a corpus is missing, or a file has no word vectors.
+    that the environment would otherwise decide: biLM, word vectors and seed. `settings` are texts
+    like `elmo.dropout=0.2`. Raises `ConfigurationError` if one is not, the task needs `dev`, or a
+    file has no word vectors, and `FileNotFoundError` if a file does not exist.
     """
-    corpus = {part: path and _corpus_path(path) for part, path in corpus.items()}
+    train = _corpus_path(train)
+    corpus = {"train": train, "dev": dev and _corpus_path(dev), "test": test and _corpus_path(test)}
     library = _json(str(EXPERIMENTS / "lib/words.libsonnet"))
     varied: Dict[str, Any] = {
         "corpus": _json(corpus),
@@ -45,10 +48,11 @@ def make_experiment(
     }
     if with_elmo:
         found, weights = chosen_bilm(bilm)
-        files = {"bilm": found}
+        varied["elmo"] = {"bilm": _json(_absolute(str(found)))}
         if weights is not None:
-            files = {"bilm": None, "options_file": found, "weight_file": weights}
-        varied["elmo"] = {n: _json(path and _absolute(str(path))) for n, path in files.items()}
+            files = {"options_file": found, "weight_file": weights}
+            varied["elmo"] = {n: _json(_absolute(str(path))) for n, path in files.items()}
+            varied["elmo"]["bilm"] = "null"
     for given in settings:
         _insert(varied, given)
     fields: Dict[str, Any] = {"settings": varied}
@@ -62,8 +66,8 @@ def make_experiment(
 
     variables = {name: value for name, value in os.environ.items() if name.startswith("ELMO_")}
     if task == _TAGGER:
-        spans = span_columns(corpus["train"])
-        variables.update(ELMO_TRAIN=corpus["train"], ELMO_TRAIN_SPANS=" ".join(map(str, spans)))
+        spans = span_columns(train)
+        variables.update(ELMO_TRAIN=train, ELMO_TRAIN_SPANS=" ".join(map(str, spans)))
     params = json.loads(evaluate_snippet("experiment.jsonnet", jsonnet(), ext_vars=variables))
     if task == _TAGGER:
         varied["tags"] = _json(params["model"]["tags"])

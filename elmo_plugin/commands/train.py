@@ -110,7 +110,9 @@ def run(args: Options) -> str:
     epochs = [f"num_epochs={args.epochs}"] if args.epochs else []
     jsonnet, params = make_experiment(
         args.task,
-        {"train": args.train, "dev": args.dev, "test": args.test},
+        args.train,
+        dev=args.dev,
+        test=args.test,
         with_elmo=not args.no_elmo,
         bilm=args.bilm,
         vectors=args.vectors,
@@ -141,6 +143,17 @@ def _show_corpora(params: Params, test: Optional[str]) -> None:
     ):
         if path:
             parts[part] = _summary(part, DatasetReader.from_params(reader), path)
+    shares = shares_without_vectors(vectors, parts.values(), is_lowercase) if vectors else []
+    print("\n".join(aligned(_rows(parts, shares))), flush=True)
+    for warning in warnings_about(parts):
+        say(f"warning: {warning}")
+    if shares and shares[0] > _MANY_UNKNOWN:
+        lacking = f"{vectors} lacks {shares[0]:.0%} of the words of train"
+        say(f"warning: {lacking}. Name other word vectors with --vectors.")
+
+
+def _rows(parts: Dict[str, CorpusSummary], shares: List[float]) -> List[List[str]]:
+    """The table: a column for each part of the corpus."""
     summaries = parts.values()
     rows = [
         ["", *parts],
@@ -148,8 +161,7 @@ def _show_corpora(params: Params, test: Optional[str]) -> None:
         ["words", *(f"{each.words.total():,}" for each in summaries)],
         ["words of the longest", *(f"{each.longest:,}" for each in summaries)],
     ]
-    shares = shares_without_vectors(vectors, summaries, is_lowercase) if vectors else [0.0]
-    if vectors:
+    if shares:
         rows.append(["words without a vector", *(f"{share:.1%}" for share in shares)])
     labels = sum((each.labels for each in summaries), Counter()).most_common()
     for name, _ in labels[:_MOST_LABELS]:
@@ -157,12 +169,7 @@ def _show_corpora(params: Params, test: Optional[str]) -> None:
     if others := labels[_MOST_LABELS:]:
         sums = (f"{sum(each.labels[name] for name, _ in others):,}" for each in summaries)
         rows.append([f"  {len(others)} other labels", *sums])
-    print("\n".join(aligned(rows)), flush=True)
-    for warning in warnings_about(parts):
-        say(f"warning: {warning}")
-    if shares[0] > _MANY_UNKNOWN:
-        lacking = f"{vectors} lacks {shares[0]:.0%} of the words of train"
-        say(f"warning: {lacking}. Name other word vectors with --vectors.")
+    return rows
 
 
 def _summary(part: str, reader: DatasetReader, path: str) -> CorpusSummary:

@@ -125,7 +125,7 @@ class _Source(NamedTuple):
                     yield load(line)
 
     def read(self, read: Callable[[str], Iterable[Any]], suffix: str) -> Iterator[Any]:
-        """What `read` reads of the file, or of a copy if there is none whose name has the suffix."""
+        """What `read` reads of the file or, unless its name has the suffix, of a copy."""
         if self.path is not None and (not suffix or has_suffix(self.path, suffix)):
             yield from read(self.path)
             return

@@ -1,9 +1,11 @@
 """`elmo train`, `elmo evaluate` and `elmo predict`: from a corpus to answers."""
 
+import csv
 import gzip
 import io
 import json
 import os
+import re
 import shlex
 import sys
 
@@ -12,6 +14,7 @@ import torch
 from allennlp.commands.train import train_model_from_file
 
 from elmo_plugin.commands.main import main
+from tests.commands import running
 from tests.guide import FIXTURES
 
 NER = FIXTURES / "corpora/ner"
@@ -157,3 +160,90 @@ def test_a_format_is_recognised_by_its_content(
     answers, said = predicted(capsys, f"{trained[0]} {path}")
     assert [each["tokens"] for each in answers] == SENTENCES
     assert f"{named}: read as {format}" in said
+
+
+def test_a_text_is_predicted_and_what_looks_like_a_missing_file_is_not(trained, capsys):
+    answers, said = predicted(capsys, f"{trained[0]} 'Ada lives in London .'")
+    assert [each["tokens"] for each in answers] == SENTENCES[:1] and said == ""
+    for path in ("none.txt", "folder/none", "none.conll.gz"):
+        with pytest.raises(SystemExit) as stopped:
+            elmo(f"predict {trained[0]} {path}")
+        assert f"No such file: {path}. If it is a text" in stopped.value.code
+    answers, _ = predicted(capsys, f"{trained[0]} none.txt --input-format text")
+    assert answers[0]["tokens"] == ["none.txt"]
+
+
+def test_an_error_names_the_line_and_answers_before_it_are_printed(trained, tmp_path, capsys):
+    (tmp_path / "a.jsonl").write_text('{"sentence": "Ada ."}\n\n{"sentence": ""}\n')
+    with pytest.raises(SystemExit) as stopped:
+        elmo(f"predict {trained[0]} {tmp_path}/a.jsonl --batch-size 1")
+    assert f'{tmp_path}/a.jsonl:3: expected "sentence"' in stopped.value.code
+    assert json.loads(capsys.readouterr().out)["tokens"] == ["Ada", "."]
+
+
+def test_an_error_in_a_corpus_from_standard_input_names_it(trained, tmp_path, monkeypatch):
+    (tmp_path / "a").write_text("-DOCSTART- O\n\nAda B-PER\nlives\n")
+    monkeypatch.setattr(sys, "stdin", open(tmp_path / "a"))
+    with pytest.raises(SystemExit) as stopped:
+        elmo(f"predict {trained[0]}")
+    assert "predict: standard input:4: expected 2 columns" in stopped.value.code
+
+
+def test_a_file_is_complete_or_absent_and_not_replaced_unasked(trained, tmp_path, capsys):
+    out = tmp_path / "out"
+    (tmp_path / "a.txt").write_text(TEXT)
+    elmo(f"predict {trained[0]} {tmp_path}/a.txt --format conll -o {out}")
+    words = [line.partition(" ")[0] for line in out.read_text().splitlines()]
+    assert words == [*SENTENCES[0], "", *SENTENCES[1], ""]
+    for options, message in (("", "exists. Give --force"), ("--force --format csv", "of json, ")):
+        with pytest.raises(SystemExit) as stopped:
+            elmo(f"predict {trained[0]} {tmp_path}/a.txt -o {out} {options}")
+        assert message in stopped.value.code
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.txt", "out"]
+
+
+def test_pairs_are_read_from_columns_and_written_as_csv(tmp_path, capsys):
+    """By the name of a model that comes with the project."""
+    (tmp_path / "a.txt").write_text('id,premise,hypothesis\n1,"A dog, old.",It runs.\n')
+    elmo(f"predict snli {tmp_path}/a.txt --format csv")
+    shown = capsys.readouterr()
+    assert "read as CSV with the columns id, premise, hypothesis" in shown.err
+    (row,) = csv.DictReader(shown.out.splitlines())
+    assert row["premise_tokens"] == "A dog , old ."
+    names = ["probabilities.entailment", "probabilities.neutral", "probabilities.contradiction"]
+    assert sum(float(row[name]) for name in names) == pytest.approx(1)
+    with pytest.raises(SystemExit) as stopped:
+        elmo("predict snli 'A dog runs.'")
+    assert 'expected a JSON object like {"premise": ' in stopped.value.code
+
+
+def test_an_archive_that_is_none_lists_those_that_come_with_the_project(tmp_path):
+    for name in ("nerr", tmp_path):
+        with pytest.raises(SystemExit) as stopped:
+            elmo(f"evaluate {name} {NER}/dev.conll")
+        expected = r"or one of coref, ner, .*, found (no such file|a folder)"
+        assert re.search(expected, stopped.value.code)
+
+
+def test_metrics_of_each_file_are_printed_and_written(trained, tmp_path, capsys):
+    """Also of files of one name."""
+    (tmp_path / "dev.conll").write_text("Ada B-PER\nlives O\n")
+    paths = [f"{NER}/dev.conll", f"{tmp_path}/dev.conll"]
+    elmo(f"evaluate {trained[0]} {' '.join(paths)} -o {tmp_path}/m.json")
+    written = json.loads((tmp_path / "m.json").read_text())
+    assert list(written) == paths
+    shown = capsys.readouterr().out
+    for path in paths:
+        f1 = written[path]["f1-measure-overall"]
+        assert re.search(rf"{path}\nf1-measure-overall +{f1:.4f}\n", shown)
+    assert written[paths[0]]["accuracy"] != written[paths[1]]["accuracy"]
+
+
+def test_allennlp_predict_reads_text_too(trained, tmp_path):
+    (tmp_path / "a.txt").write_text(TEXT)
+    out = tmp_path / "out"
+    running.run(
+        "predict", trained[0] / "model.tar.gz", tmp_path / "a.txt", "--output-file", out, "--silent"
+    )
+    tokens = [json.loads(line)["tokens"] for line in out.read_text().splitlines()]
+    assert tokens == SENTENCES

@@ -8,7 +8,7 @@ from elmo_plugin.tasks.corpus_summary import shares_without_vectors, summarise, 
 from elmo_plugin.tasks.ner.reader import TagReader
 from elmo_plugin.tasks.snli.reader import SnliReader
 from elmo_plugin.tasks.srl.reader import SrlReader
-from elmo_plugin.tasks.sst.reader import SstReader
+from elmo_plugin.tasks.sst.reader import TextReader
 from tests.guide import FIXTURES
 
 TRAIN = "Ada B-PER\nlives O\nin O\nNew B-LOC\nYork I-LOC\n\nBob B-PER\nleft O\n\n"
@@ -84,9 +84,9 @@ def test_what_may_harm_is_a_sentence(summary, train, dev, sentences):
 
 def test_a_clean_corpus_has_no_warnings(summary):
     trees = "".join(f"({label} (2 word{n}) (2 .))\n" for n in range(12) for label in (n % 2 * 4,))
-    parts = {"train": summary(trees.replace("word", "W"), SstReader())}
+    parts = {"train": summary(trees.replace("word", "W"), TextReader())}
     parts["train"].labels.update({name: 10 for name in list(parts["train"].labels)})
-    parts["dev"] = summary(trees, SstReader())
+    parts["dev"] = summary(trees, TextReader())
     assert list(warnings_about(parts)) == []
 
 
