@@ -4,8 +4,8 @@ Runs the code cells of a notebook in order, without Jupyter, and keeps what they
     python scripts/run_notebook.py examples/raw_text_to_vectors.ipynb
 
 A cell is Python, whose last expression is shown, or begins with `%%bash` or `%%writefile NAME`.
-Standard error is not kept, and paths in the working folder or the checkout are kept relative to it.
-The error of a cell ends the run, and the notebook stays as it was. A digest of the code cells in the
+Standard error is not kept, and paths in the working folder or the checkout become relative. The
+error of a cell ends the run, and the notebook stays as it was. A digest of the code cells in the
 notebook's metadata says of which cells the outputs are.
 """
 
