@@ -172,17 +172,17 @@ class ContextIndex:
     sentence of `text.txt`, which has one per line.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: FilePath) -> None:
+        self.folder = expanded(folder)
         #: The content of `index.json`.
-        self.settings = _read_settings(folder)
+        self.settings = _read_settings(self.folder)
         #: By number of the layer: shape `(num_contexts, dim)`, half precision.
         self.layers: Dict[int, numpy.ndarray] = {
-            layer: file.mapped(folder, self.settings)
+            layer: file.mapped(self.folder, self.settings)
             for layer, file in _layer_files(self.settings).items()
         }
         self._sentences, self._text = (
-            file.mapped(folder, self.settings) for file in (_SENTENCES, _TEXT)
+            file.mapped(self.folder, self.settings) for file in (_SENTENCES, _TEXT)
         )
 
     def check_bilm(self, bilm: Bilm) -> None:
