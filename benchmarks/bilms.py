@@ -12,7 +12,7 @@ from common import Row
 from elmo_plugin import Bilm, BilmOptions, Elmo, save_weights
 from elmo_plugin.bilm.files.load import COMPUTE_DTYPES
 
-ELEMENT_SIZES = {"float32": 4, "bfloat16": 2, "int8": 1}
+ELEMENT_SIZES = {"float32": 4, "bfloat16": 2}
 # The largest allowed difference of a layer from AllenNLP's, relative to its norm.
 LARGEST_ERRORS = {"float32": "<= 1e-5 relative", "bfloat16": "<= 0.01 relative"}
 PUBLISHED_FILTERS = [[1, 32], [2, 32], [3, 64], [4, 128], [5, 256], [6, 512], [7, 1024]]
@@ -78,7 +78,7 @@ def options_of(size: str) -> Dict[str, Any]:
 
 
 def load_pair(size: str, dtypes: Optional[Sequence[str]] = None, device: str = "cpu") -> Pair:
-    """Both biLMs in evaluation mode, ours in all dtypes; on a GPU not in int8."""
+    """Both biLMs in evaluation mode, ours in all dtypes."""
     torch.manual_seed(0)
     # AllenNLP's convolutions would otherwise be less exact than its matrix products.
     torch.backends.cudnn.allow_tf32 = False
@@ -90,7 +90,6 @@ def load_pair(size: str, dtypes: Optional[Sequence[str]] = None, device: str = "
         ours = {
             dtype: Elmo(*files, dropout=0.0, dtype=dtype).to(device).eval()
             for dtype in dtypes or COMPUTE_DTYPES
-            if device == "cpu" or dtype != "int8"
         }
     return Pair(peer, ours)
 

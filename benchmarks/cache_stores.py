@@ -1,6 +1,6 @@
 """
-Speed of writing layers of sentences to disk and reading them: ELMo's cache (LMDB with a checksum
-per sentence) against other formats.
+Speed of writing layers of sentences to disk and reading them: ELMo's cache (LMDB) against
+other formats.
 
     python benchmarks/cache_stores.py
     python benchmarks/cache_stores.py --sentences 1000 --output results.json
@@ -8,7 +8,7 @@ per sentence) against other formats.
 Needs no corpus. Sentences have 3 to 59 tokens of 640 half-precision numbers each, as from a 512/128
 biLM. They are written and synced in groups of 16 MB, and read in random order from the page cache
 into float32. `peer` is HDF5 with a dataset per sentence, HDF5 with one dataset for all tokens, or a
-memory-mapped file with its index in RAM and without checksums.
+memory-mapped file with its index in RAM.
 """
 
 import os

@@ -176,8 +176,7 @@ def product_rate(dtype: torch.dtype, device: str = "cpu") -> float:
         shapes = [(16384, 512, 16384), (8192, 8192, 8192)]
     for rows, inner, columns in shapes:
         pair = (torch.randn(size, device=device) for size in ((rows, inner), (inner, columns)))
-        product = torch._int_mm if dtype == torch.int8 else torch.mm
-        run = finished(partial(product, *(matrix.to(dtype) for matrix in pair)), device)
+        run = finished(partial(torch.mm, *(matrix.to(dtype) for matrix in pair)), device)
         rates.append(best_rate(run, 2.0 * rows * inner * columns))
     return max(rates)
 

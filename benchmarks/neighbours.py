@@ -51,7 +51,7 @@ def write_index(folder: Path, bilm: Bilm, num_contexts: int) -> None:
             vectors = generator.standard_normal(shape, dtype="f4")
             vectors /= numpy.linalg.norm(vectors, axis=-1, keepdims=True)
             for line, layers in enumerate(vectors, start=first + 1):
-                writer.add(line, SENTENCE, range(len(SENTENCE)), layers)
+                writer.add(line, SENTENCE, layers)
             writer.commit(num_lines=first + number)
         writer.commit(complete=True)
 
@@ -65,26 +65,25 @@ def measure(num_contexts: int, turns: int) -> Iterator[Row]:
     with tempfile.TemporaryDirectory() as directory:
         folder = Path(directory, "index")
         write_index(folder, bilm, num_contexts)
-        with closing(ContextIndex(folder)) as index:
-            (half,) = index.layers.values()
-            matrix = torch.from_numpy(half).float()
-            for number in NUM_QUERIES:
-                queries, vectors = make_queries(number), torch.randn(bilm.output_dim, number)
-                runs = {
-                    "ours": lambda _, asked=queries: list(find_neighbours(index, bilm, asked)),
-                    "product": lambda _, asked=vectors: matrix @ asked,
-                }
-                with torch.inference_mode():
-                    seconds = by_turns(runs, turns)
-                yield Row(
-                    f"Neighbours of {number} word{'s' if number > 1 else ''}, "
-                    f"{len(matrix):,} contexts",
-                    "s",
-                    statistics.median(seconds["ours"]),
-                    statistics.median(seconds["product"]),
-                    # With more words, running the biLM takes longer than the product.
-                    floor=FLOOR if number == 1 else None,
-                )
+        index = ContextIndex(folder)
+        (half,) = index.layers.values()
+        matrix = torch.from_numpy(half).float()
+        for number in NUM_QUERIES:
+            queries, vectors = make_queries(number), torch.randn(bilm.output_dim, number)
+            runs = {
+                "ours": lambda _, asked=queries: list(find_neighbours(index, bilm, asked)),
+                "product": lambda _, asked=vectors: matrix @ asked,
+            }
+            with torch.inference_mode():
+                seconds = by_turns(runs, turns)
+            yield Row(
+                f"Neighbours of {number} word{'s' if number > 1 else ''}, {len(matrix):,} contexts",
+                "s",
+                statistics.median(seconds["ours"]),
+                statistics.median(seconds["product"]),
+                # With more words, running the biLM takes longer than the product.
+                floor=FLOOR if number == 1 else None,
+            )
 
 
 def main() -> None:

@@ -22,14 +22,15 @@ import torch
 from common import Row, by_turns, measuring_parser, report
 from scipy.optimize import minimize
 
+from elmo_plugin.analysis import tag_probe
 from elmo_plugin.analysis.features import Features
-from elmo_plugin.analysis.tag_probe import SPLITS, TagProbe
+from elmo_plugin.analysis.tag_probe import L2, SPLITS, TagProbe
 from elmo_plugin.analysis.word_senses import SenseProbe
 from elmo_plugin.corpora.tagged_words import TaggedSentence
 from elmo_plugin.corpora.word_senses import SenseInstance, SenseSentence
 
 FLOOR = "<= 2x"
-DIM, NUM_TAGS, LENGTH, ITERATIONS, L2 = 1024, 50, 20, 20, 1e-4
+DIM, NUM_TAGS, LENGTH, ITERATIONS = 1024, 50, 20, 20
 
 
 class MadeUp:
@@ -60,7 +61,7 @@ def make_sentences(number: int) -> List[TaggedSentence]:
 
 
 class Tags:
-    """A probe of tags. Each turn has another penalty, so no classifier is read from the disk."""
+    """A probe of tags."""
 
     def __init__(self, number: int, folder: Path) -> None:
         sentences = make_sentences(number)
@@ -73,7 +74,8 @@ class Tags:
         self.labels = torch.tensor(labels).unsqueeze(1)
 
     def ours(self, turn: int) -> None:
-        probe = TagProbe(self.splits, self.folder, L2 * (1 + turn / 1000), ITERATIONS)
+        tag_probe._MAX_ITERATIONS = ITERATIONS
+        probe = TagProbe(self.splits, self.folder)
         representation = MadeUp()
         list(probe.scores(representation, probe.features(representation)))
 

@@ -79,10 +79,8 @@ class Server:
 
     def memory(self) -> float:
         """Resident memory of the server in MB."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
-        connection.request("GET", "/metrics")
-        text = connection.getresponse().read().decode()
-        return float(re.search(r"^process_resident_memory_bytes (\S+)", text, re.M)[1]) / 2**20
+        text = Path(f"/proc/{self.process.pid}/status").read_text(encoding="utf-8")
+        return float(re.search(r"^VmRSS:\s*(\d+) kB", text, re.M)[1]) / 2**10
 
     def stop(self) -> None:
         self.process.send_signal(signal.SIGINT)

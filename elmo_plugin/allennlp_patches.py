@@ -10,7 +10,7 @@ Two modules replace functions only while an archive is loaded:
 - `archives/configs.py`: `Registrable.resolve_class_name`, which imports any class by its path, and
   `common.util.spacy_download`, which installs spaCy models.
 
-`training/moving_average.py` replaces methods of single moving averages.
+`training/recoverable_trainer.py` replaces methods of single moving averages.
 """
 
 import logging
@@ -25,27 +25,37 @@ from textwrap import shorten
 from typing import Any, Dict, Iterable, Optional, Sequence, Type, Union
 
 import torch
+from allennlp import commands as allennlp_commands
 from allennlp.commands import evaluate as allennlp_evaluate
 from allennlp.commands import find_learning_rate as allennlp_find_learning_rate
 from allennlp.commands import predict as allennlp_predict
 from allennlp.commands import train as allennlp_train
-from allennlp.common import Params, checks
+from allennlp.common import FromParams, Params, checks, from_params
 from allennlp.common import logging as common_logging
 from allennlp.data.fields import LabelField
 from allennlp.models import Model
 from allennlp.nn import RegularizerApplicator
 from allennlp.predictors import Predictor
-from allennlp.training import GradientDescentTrainer, Trainer
+from allennlp.training import GradientDescentTrainer, Trainer, gradient_descent_trainer
+from allennlp.training import trainer as allennlp_trainer
+from allennlp.training import util as training_util
+from allennlp.training.metric_tracker import MetricTracker
 from torch.distributed import is_torchelastic_launched
 
 from elmo_plugin.archives import load_archive
 from elmo_plugin.archives.configs import registered_types_only
+from elmo_plugin.archives.load import check_for_gpu
+from elmo_plugin.commands import allennlp_settings
 from elmo_plugin.commands.allennlp_input import CheckedEvaluator, PredictManager
+from elmo_plugin.commands.metrics import format_metrics
+from elmo_plugin.console import is_command, quieten_command
+from elmo_plugin.corpora.json_lines import parse_object
+from elmo_plugin.environment import note_on_fixtures
 from elmo_plugin.tasks.coref.reader import GENRES
 from elmo_plugin.training.torchrun import train_under_torchrun
 from elmo_plugin.util import errors
-from elmo_plugin.util.atomic_write import atomic_write, unfinished_suffix
-from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.atomic_write import atomic_write, check_output, unfinished_suffix
+from elmo_plugin.util.errors import ConfigurationError, check_one_of
 from elmo_plugin.util.files import expanded
 
 logger = logging.getLogger(__name__)
@@ -53,6 +63,9 @@ logger = logging.getLogger(__name__)
 # The originals, which their replacements call.
 _train_model = allennlp_train.train_model
 _archive_model = allennlp_train.archive_model
+_create_serialization_dir = training_util.create_serialization_dir
+_prepare_global_logging = common_logging.prepare_global_logging
+_import_package = allennlp_commands.import_module_and_submodules
 _find_learning_rate_model = allennlp_find_learning_rate.find_learning_rate_model
 _get_predictor = allennlp_predict._get_predictor
 _evaluate_from_archive = allennlp_evaluate.evaluate_from_archive
@@ -65,11 +78,44 @@ def train_model(
     params: Params, serialization_dir: Union[str, PathLike], *args: Any, **kwargs: Any
 ) -> Optional[Model]:
     folder = expanded(serialization_dir)
+    allennlp_settings.check_experiment(params.params)
+    if note := note_on_fixtures(params.params.get("train_data_path")):
+        logger.warning(note)
     if not is_torchelastic_launched():
         return _train_model(params, folder, *args, **kwargs)
     common_logging.FILE_FRIENDLY_LOGGING = kwargs.get("file_friendly_logging", False)
     train_under_torchrun(params, folder, *args, **kwargs)
     return None
+
+
+@wraps(_create_serialization_dir)
+def create_serialization_dir(
+    params: Params, serialization_dir: Union[str, PathLike], recover: bool, force: bool
+) -> None:
+    folder = Path(serialization_dir)
+    if folder.exists() and not folder.is_dir():
+        raise ConfigurationError(f"{folder} is a file; expected the name of a new folder.")
+    if folder.exists() and any(folder.iterdir()) and not (recover or force):
+        cure = "Choose a new folder"
+        if (folder / "config.json").exists():
+            cure += ", or give --recover to continue this run, or --force to delete it"
+        raise ConfigurationError(f"{folder} exists and is not empty. {cure}.")
+    if recover and (folder / "config.json").exists():
+        before, now = Params.from_file(folder / "config.json").as_flat_dict(), params.as_flat_dict()
+        # A default of `get` that no setting has.
+        names = [n for n in {**before, **now} if before.get(n, ...) != now.get(n, ...)]
+        if names:
+            raise ConfigurationError(
+                f"{folder} was trained with other settings: {', '.join(names[:5])}. Recover "
+                "with the same experiment and --overrides, or choose a new folder."
+            )
+    _create_serialization_dir(params, serialization_dir, recover, force)
+
+
+@wraps(_prepare_global_logging)
+def prepare_global_logging(*args: Any, **kwargs: Any) -> None:
+    _prepare_global_logging(*args, **kwargs)
+    quieten_command()
 
 
 @wraps(_archive_model)
@@ -89,6 +135,7 @@ def archive_model(serialization_dir: Union[str, PathLike], *args: Any, **kwargs:
 @wraps(_find_learning_rate_model)
 def find_learning_rate_model(params: Params, *args: Any, **kwargs: Any) -> None:
     params = params.duplicate()
+    allennlp_settings.check_experiment(params.params)
     trainer = params.params.get("trainer")
     if trainer is None:
         raise ConfigurationError(
@@ -103,8 +150,13 @@ def find_learning_rate_model(params: Params, *args: Any, **kwargs: Any) -> None:
 
 def get_predictor(args: Namespace) -> Predictor:
     _check_batch_size(args.batch_size)
-    # The limits of the archive's reader apply to a corpus, not to lines of JSON.
-    allennlp_predict.load_archive = partial(load_archive, every_instance=args.use_dataset_reader)
+    _check_outputs(args.output_file)
+    if args.predictor is not None and "." not in args.predictor:
+        check_one_of(Predictor.list_available(), predictor=args.predictor)
+    if args.predictor_args.strip():
+        parse_object(args.predictor_args, "--predictor-args")
+    # The limits of the archive's reader are for training.
+    allennlp_predict.load_archive = partial(load_archive, every_instance=True)
     args.output_file = args.output_file and str(expanded(args.output_file))
     return _get_predictor(args)
 
@@ -114,16 +166,20 @@ def evaluate_from_archive(
     archive_file: Any, *args: Any, batch_size: Optional[int] = None, **kwargs: Any
 ) -> Dict[str, Any]:
     _check_batch_size(batch_size)
+    _check_outputs(kwargs.get("metrics_output_file"), kwargs.get("predictions_output_file"))
     for name in ("metrics_output_file", "predictions_output_file"):
         kwargs[name] = kwargs.get(name) and str(expanded(kwargs[name]))
     # Data loaders and evaluators, too, are constructed from the archive's configuration.
     with registered_types_only(str(archive_file)):
         try:
-            return _evaluate_from_archive(archive_file, *args, batch_size=batch_size, **kwargs)
+            metrics = _evaluate_from_archive(archive_file, *args, batch_size=batch_size, **kwargs)
         except AssertionError as error:
             if "datasets being evaluated" not in str(error):
                 raise
             raise ConfigurationError(f"{error} Separate them by commas.") from error
+    if is_command():
+        print(format_metrics(metrics), flush=True)
+    return metrics
 
 
 @wraps(_penalty)
@@ -148,6 +204,13 @@ def _check_batch_size(batch_size: Optional[int]) -> None:
         raise ConfigurationError(f"Expected --batch-size of at least 1, found {batch_size}.")
 
 
+def _check_outputs(*outputs: Optional[str]) -> None:
+    for path in (path for given in outputs if given for path in given.split(",")):
+        check_output(path, force=True)
+        if not expanded(path).absolute().parent.is_dir():
+            raise ConfigurationError(f"{path} cannot be written: its folder does not exist.")
+
+
 def _check_regexes(setting: str, regexes: Iterable[str], names: Sequence[str]) -> None:
     for regex in regexes:
         if not any(re.search(regex, name) for name in names):
@@ -164,8 +227,30 @@ errors.ConfigurationError.__bases__ = (checks.ConfigurationError,)
 # Warns that the namespace should end in "labels"; but such a namespace has no unknown entry.
 LabelField._already_warned_namespaces.add(GENRES)
 
+# Its errors about settings name neither setting nor value, or are tracebacks.
+Params.from_file = classmethod(allennlp_settings.from_file)
+Params.pop_choice = allennlp_settings.pop_choice
+Params.assert_empty = allennlp_settings.assert_empty
+FromParams.from_params = classmethod(allennlp_settings.construct)
+from_params.pop_and_construct_arg = allennlp_settings.pop_and_construct_arg
+MetricTracker.combined_score = allennlp_settings.combined_score
+# Tells users of --cuda-device to change the configuration.
+allennlp_train.check_for_gpu = check_for_gpu
+allennlp_trainer.check_for_gpu = check_for_gpu
+gradient_descent_trainer.check_for_gpu = check_for_gpu
+allennlp_predict.check_for_gpu = check_for_gpu
+allennlp_find_learning_rate.check_for_gpu = check_for_gpu
+# An --include-package that does not exist is a traceback.
+allennlp_commands.import_module_and_submodules = partial(
+    allennlp_settings.with_package, _import_package
+)
+
 # `train` would train a model in each process of `torchrun`; they train one together.
 allennlp_train.train_model = train_model
+# Names no way out of a folder that a failed run left, but --recover.
+training_util.create_serialization_dir = create_serialization_dir
+# Replaces the console's handlers and `sys.excepthook`.
+common_logging.prepare_global_logging = prepare_global_logging
 # Leaves half an archive after a kill or on a full disk; ours is complete or absent.
 allennlp_train.archive_model = archive_model
 # `find-lr` refuses every trainer that is not registered as `gradient_descent`.
@@ -176,7 +261,8 @@ allennlp_predict._get_predictor = get_predictor
 # Names neither file nor line in errors, and accepts an empty input.
 allennlp_predict._PredictManager = PredictManager
 
-# `evaluate` accepts any --batch-size and constructs any type that an archive names.
+# `evaluate` prints no metrics, accepts any --batch-size and constructs any type that an archive
+# names.
 allennlp_evaluate.evaluate_from_archive = evaluate_from_archive
 # Trusts archives, and evaluates only as many instances as their readers were limited to.
 allennlp_evaluate.load_archive = partial(load_archive, every_instance=True)

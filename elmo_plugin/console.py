@@ -22,7 +22,10 @@ _SHOWN = (
     ("allennlp.commands.test_install", ("",)),
     ("allennlp.common.params", ("model.type = ", "train_data_path = ", "validation_data_path = ")),
     ("allennlp.common.util", ("Metrics: ",)),
-    ("allennlp.training.gradient_descent_trainer", ("Epoch %d", "Ran out of patience")),
+    (
+        "allennlp.training.gradient_descent_trainer",
+        ("Epoch %d", "Ran out of patience", "The schedule"),
+    ),
     ("allennlp.training.util", ("Recovering from",)),
     ("root", ("Training interrupted",)),
     ("elmo_plugin", ("",)),
@@ -33,6 +36,8 @@ _HIDDEN_WARNINGS = (
     "You provided a validation dataset but patience was set to None",
     'Metrics with names beginning with "_"',
     "vocabulary serialization directory",
+    # A predicted corpus with labels.
+    "Encountered the loss key in the model's return dictionary",
 )
 # Libraries whose `UserWarning`s a user cannot act on.
 _NOISY_MODULES = r"(allennlp|fairscale|spacy|torch\.(?!cuda)|torchvision|transformers)"
@@ -51,19 +56,27 @@ _BAD_INPUT = re.compile(r"[^\n]*(:\d+: |: expected .*, found )", re.DOTALL)
 _LAST_OF_TRACEBACK = re.compile(r"^\s*(?:\w+\.)*(\w+(?:Error|Exception)): ", re.MULTILINE)
 
 
-def quieten_command() -> None:
-    """Configures the console of `allennlp` and its workers, unless the user has set a log level."""
+def is_command() -> bool:
+    """True in the command `allennlp`, and not where Python code calls its functions."""
     program = Path(sys.argv[0])
-    is_command = program.stem == "allennlp" or program.parts[-2:] == ("allennlp", "__main__.py")
-    is_log_level_set = os.environ.get("ALLENNLP_DEBUG") or os.environ.get("ALLENNLP_LOG_LEVEL")
-    if not is_command or is_log_level_set:
+    return program.stem == "allennlp" or program.parts[-2:] == ("allennlp", "__main__.py")
+
+
+def quieten_command() -> None:
+    """`quieten` for `allennlp` and its workers."""
+    if is_command():
+        quieten()
+
+
+def quieten() -> None:
+    """Configures the console of a command, unless the user has set a log level."""
+    if os.environ.get("ALLENNLP_DEBUG") or os.environ.get("ALLENNLP_LOG_LEVEL"):
         return
     if not sys.warnoptions:
         for category in (DeprecationWarning, FutureWarning):
             warnings.filterwarnings("ignore", category=category, module="(?!elmo_plugin)")
         warnings.filterwarnings("ignore", category=UserWarning, module=_NOISY_MODULES)
     _configure_console()
-    logging.getLogger("allennlp").addHandler(_Reconfigurer())
 
 
 def explanation(error: BaseException) -> Optional[str]:
@@ -79,6 +92,11 @@ def explanation(error: BaseException) -> Optional[str]:
         names, message = {found[-1][1]}, message[found[-1].end() :]
     if jsonnet := jsonnet_message(message):
         return jsonnet
+    if "OutOfMemoryError" in names:
+        return (
+            "the GPU has too little memory. Lower --batch-size, or the sizes of batches in the "
+            "experiment."
+        )
     if names & _USER_ERRORS or ("ValueError" in names and _BAD_INPUT.match(message)):
         return " ".join(message.split())
     return None
@@ -91,16 +109,6 @@ def _configure_console() -> None:
         if is_console and not isinstance(handler.formatter, _ConsoleFormatter):
             handler.setFormatter(_ConsoleFormatter())
             handler.addFilter(_is_worth_showing)
-
-
-class _Reconfigurer(logging.Handler):
-    """
-    Configures the console again when AllenNLP, at the start of training, replaces the handlers of
-    the root logger and `sys.excepthook`. Handlers of the logger `allennlp` run before the new ones.
-    """
-
-    def emit(self, record: logging.LogRecord) -> None:
-        _configure_console()
 
 
 def _log_uncaught(
@@ -134,10 +142,11 @@ def _is_library(logger: str) -> bool:
 def _is_worth_showing(record: logging.LogRecord) -> bool:
     if record.levelno >= logging.WARNING:
         return not str(record.msg).startswith(_HIDDEN_WARNINGS)
-    # Tables of metrics are for `evaluate`; in training, metrics are in the progress bars.
-    is_of_model = record.name == "elmo_plugin.tasks.model"
-    is_table_of_epoch = sys.argv[1:2] == ["train"] and is_of_model
-    if record.name in _HIDDEN_INFORMATION or is_table_of_epoch:
+    # Tables of metrics are for `evaluate`, which prints metrics itself; in training, progress bars
+    # show them.
+    repeated = {"train": "elmo_plugin.tasks.model", "evaluate": "allennlp.common.util"}
+    command = "".join(sys.argv[1:2]).removeprefix("elmo-")
+    if record.name in (*_HIDDEN_INFORMATION, repeated.get(command)):
         return False
     is_of_user = record.levelno >= logging.INFO and not _is_library(record.name)
     return is_of_user or any(

@@ -6,9 +6,7 @@ may therefore replace one of its dependencies with a version that it cannot use.
 """
 
 import shlex
-import tomllib
 from importlib import metadata
-from pathlib import Path
 from typing import List, Optional
 
 try:
@@ -29,7 +27,7 @@ def check_dependencies() -> None:
     imports none of the packages. Raises `ImportError` with what was expected, what was found, and
     the commands that correct it.
     """
-    wrong = {each: _version_problem(each) for each in _declared_requirements()}
+    wrong = {each: _version_problem(each) for each in _requirements_of("elmo-plugin")}
     wrong = {requirement: problem for requirement, problem in wrong.items() if problem}
     commands = [f"pip install {shlex.join(map(str, wrong))}"] if wrong else []
     problems = [*wrong.values(), _version_problem(ALLENNLP)]
@@ -45,31 +43,18 @@ def check_dependencies() -> None:
         raise ImportError("\n".join(sentences))
 
 
-def _declared_requirements() -> List[Requirement]:
-    """Reads the checkout's pyproject.toml if there is one: pip's record may be older."""
-    checkout = Path(__file__).resolve().parent.parent
-    # Not recognised by its setup.py, which badly made wheels also write into site-packages.
-    if (checkout / "constraints.txt").is_file():
-        settings = tomllib.loads((checkout / "pyproject.toml").read_text(encoding="utf-8"))
-        project = settings["project"]
-        lines = project["dependencies"] + project["optional-dependencies"]["allennlp"]
-        declared = [Requirement(line) for line in lines]
-    else:
-        declared = _requirements_of("elmo-plugin")
+def _requirements_of(package: str) -> List[Requirement]:
+    """What pip has recorded that a package needs, ours with its extra; nothing if not installed."""
+    try:
+        declared = [Requirement(line) for line in metadata.requires(package) or []]
+    except metadata.PackageNotFoundError:
+        return []
     # The marker of a requirement names its extra.
     extra = {"extra": "allennlp"}
     needed = [each for each in declared if each.marker is None or each.marker.evaluate(extra)]
     for requirement in needed:
         requirement.marker = None
     return needed
-
-
-def _requirements_of(package: str) -> List[Requirement]:
-    """What the record of an installed package declares; nothing if it is not installed."""
-    try:
-        return [Requirement(line) for line in metadata.requires(package) or []]
-    except metadata.PackageNotFoundError:
-        return []
 
 
 def _version_problem(requirement: Requirement, owner: str = "elmo_plugin") -> Optional[str]:

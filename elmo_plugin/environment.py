@@ -7,7 +7,7 @@ import os
 from contextlib import suppress
 from itertools import islice
 from os import PathLike
-from typing import Callable, Dict, List, Optional, Tuple, Union
+from typing import Any, Callable, Dict, List, Optional, Tuple, Union
 
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.files import cache_folder, shipped
@@ -104,14 +104,13 @@ def set_defaults(span_columns: Callable[[str], List[int]] = lambda path: []) -> 
     """
     names = (*DEFAULTS, _WHOLE_BILM, *_OWN, "ELMO_TURIAN", "ELMO_CACHE", "ELMO_SEED")
     values = {name: setting(name) for name in names}
-    _FILLED.update({name: values[name] for name in _BILM if not os.environ.get(name)})
+    filled = (*_BILM, "ELMO_DATA")
+    _FILLED.update({name: values[name] for name in filled if not os.environ.get(name)})
     os.environ.update(values)
     for name in _WORD_VECTORS:
-        lines = _first_lines(os.environ[name]) if os.environ[name] else []
-        if lines:
-            os.environ[f"{name}_DIM"] = str(lines[0].count(" "))
-            words = " ".join(line.split(" ")[0] for line in lines)
-            os.environ[f"{name}_CASED"] = "yes" if words != words.lower() else ""
+        if found := width_and_case(os.environ[name]):
+            os.environ[f"{name}_DIM"] = str(found[0])
+            os.environ[f"{name}_CASED"] = "yes" if found[1] else ""
         for kind in ("DIM", "CASED"):
             os.environ.setdefault(f"{name}_{kind}", "")
     columns: List[int] = []
@@ -120,6 +119,27 @@ def set_defaults(span_columns: Callable[[str], List[int]] = lambda path: []) -> 
         with suppress(OSError, ValueError):
             columns = span_columns(os.environ["ELMO_TRAIN"])
     os.environ["ELMO_TRAIN_SPANS"] = " ".join(map(str, columns))
+
+
+def note_on_fixtures(path: Any) -> Optional[str]:
+    """What a user should know who trains on a fixture because ELMO_DATA is not set."""
+    fixtures = _FILLED.get("ELMO_DATA")
+    if fixtures is None or not str(path).startswith(f"{fixtures}{os.sep}"):
+        return None
+    return (
+        "ELMO_DATA is not set, so this trains on a tiny sample that comes with elmo_plugin. Set it "
+        "to the folder of your corpora."
+    )
+
+
+def width_and_case(path: str) -> Optional[Tuple[int, bool]]:
+    """
+    The width of the word vectors in a file, and whether a word has capitals; `None` for an empty
+    path, a URL, and a file that cannot be read.
+    """
+    lines = _first_lines(path) if path else []
+    words = " ".join(line.split(" ")[0] for line in lines)
+    return (lines[0].count(" "), words != words.lower()) if lines else None
 
 
 def _first_lines(path: str, number: int = 1000) -> List[str]:

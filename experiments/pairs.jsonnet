@@ -4,11 +4,5 @@
 // training data takes the place of dev.
 // Paper: no such experiment. Ours: not run.
 (import 'snli.jsonnet') {
-  settings+: {
-    type: 'elmo-pairs',
-    corpus: (import 'lib/paths.libsonnet').own,
-    premise: 'premise',
-    hypothesis: 'hypothesis',
-    label: 'label',
-  },
+  settings+: { type: 'elmo-pairs', corpus: (import 'lib/paths.libsonnet').own },
 }

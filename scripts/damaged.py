@@ -4,7 +4,6 @@ import gzip
 import io
 import json
 import tarfile
-import zipfile
 from pathlib import Path
 from random import Random
 from typing import Any, Callable, Dict, List
@@ -140,18 +139,6 @@ def damage_gzip(content: bytes, draw: Random) -> bytes:
     if draw.random() < 0.3:
         return damage_bytes(content, draw)
     return gzip.compress(damage_lines(gzip.decompress(content), draw), 1)
-
-
-def damage_zip(content: bytes, draw: Random) -> bytes:
-    if draw.random() < 0.6:
-        return damage_bytes(content, draw)
-    with zipfile.ZipFile(io.BytesIO(content)) as opened:
-        text = damage_lines(opened.read(opened.namelist()[0]), draw)
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as made:
-        for number in range(draw.choice([0, 1, 1, 1, 2])):
-            made.writestr(f"vectors{number}.txt", text)
-    return buffer.getvalue()
 
 
 def damage_archive(content: bytes, draw: Random) -> bytes:

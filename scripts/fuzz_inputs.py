@@ -19,7 +19,6 @@ import sys
 import tempfile
 import time
 import traceback
-import zipfile
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -47,7 +46,6 @@ from damaged import (
     damage_lines,
     damage_safetensors,
     damage_state,
-    damage_zip,
 )
 
 import elmo_plugin.plugin  # noqa: F401
@@ -108,11 +106,9 @@ def make_targets(folder: Path, tasks: Sequence[str]) -> List[Target]:
     vocabulary = ["<S>", "</S>", "<UNK>", *words]
     save_softmax(SoftmaxWeights(weight, weight[:, 0], vocabulary, [9] * 6), softmax)
     save_weights(bilm, folder / "weights.safetensors")
-    build_index(bilm, [corpora / "lm/small/heldout.txt"], index, words=words)
+    build_index(bilm, [corpora / "lm/small/heldout.txt"], index)
     vectors = folder / "vectors.txt"
     vectors.write_bytes(gzip.decompress((corpora / "glove/vectors.100d.txt.gz").read_bytes()))
-    with zipfile.ZipFile(folder / "vectors.zip", "w", zipfile.ZIP_DEFLATED) as made:
-        made.write(vectors, "vectors.txt")
     study = _jsonnet.evaluate_file(
         str(FIXTURES / "studies/table7.jsonnet"), ext_vars=dict(os.environ)
     )
@@ -128,7 +124,6 @@ def make_targets(folder: Path, tasks: Sequence[str]) -> List[Target]:
         Target(softmax / "vocabulary.txt", damage_lines, read_vocabulary),
         Target(vectors, damage_lines, static),
         Target(corpora / "glove/vectors.100d.txt.gz", damage_gzip, static),
-        Target(folder / "vectors.zip", damage_zip, static),
         Target(FIXTURES / "cove/weights.pth", damage_state, read_cove_encoder),
         Target(corpora / "pos/dev.conllu", damage_lines, lambda path: list(read_conllu(path))),
         Target(corpora / "wsd/test.jsonl", damage_json, lambda path: list(SenseCorpus(path))),

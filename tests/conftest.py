@@ -17,6 +17,9 @@ for _name in (
     "ELMO_COVE",
     "ELMO_WIDE",
     "ELMO_SEED",
+    "ELMO_TRAIN",
+    "ELMO_DEV",
+    "ELMO_TEST",
 ):
     os.environ.pop(_name, None)
 # Nothing is left in the user's cache, and nothing comes from there.

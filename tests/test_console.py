@@ -39,8 +39,9 @@ def test_training_prints_a_summary_and_logs_everything(tmp_path):
     assert "model.type = elmo-sst" in lines and "Epoch 0/1" in lines and "Epoch 1/1" in lines
     assert lines[-2].startswith("best_epoch: ") and "best_validation_accuracy: 0." in lines[-2]
     assert lines[-1].endswith(str(tmp_path / "out" / "model.tar.gz"))
-    # Progress bars, and nothing else.
-    bars = [line for line in done.stderr.replace("\r", "\n").splitlines() if line.strip()]
+    # A note on the corpus, progress bars, and nothing else.
+    note, *bars = (line for line in done.stderr.replace("\r", "\n").splitlines() if line.strip())
+    assert note.startswith("warning: ELMO_DATA is not set, so this trains on a tiny sample")
     assert all("it/s" in line or "s/it" in line for line in bars)
     assert any(line.startswith("accuracy: ") and "100%" in line for line in bars)
     log = (tmp_path / "out" / "out.log").read_text()
@@ -88,10 +89,16 @@ def test_an_interruption_is_one_sentence_and_exit_code_130(tmp_path, tagger):
         (ConfigurationError("key 'x' is\n  required"), "key 'x' is required"),
         (FileNotFoundError(2, "No such file", "a.txt"), "[Errno 2] No such file: 'a.txt'"),
         (ValueError("a.txt:3: expected a word"), "a.txt:3: expected a word"),
+        (
+            torch.OutOfMemoryError("CUDA out of memory."),
+            "the GPU has too little memory. Lower "
+            "--batch-size, or the sizes of batches in the experiment.",
+        ),
         (KeyboardInterrupt(), "stopped"),
         (SigTermReceived(), "stopped"),
         (RuntimeError("STATIC ERROR: a.jsonnet:1:2: no }\n"), "a.jsonnet:1:2: no }"),
         (RuntimeError("RUNTIME ERROR: why\n\ta:1:2-3\tx\n\ta:9\t\n"), "why (a:1:2-3)"),
+        (RuntimeError("RUNTIME ERROR: why\n\t/a/lib/settings.libsonnet:1:2\t\n"), "why"),
         (ValueError("b.json: expected a title, found 3"), "b.json: expected a title, found 3"),
         # Bugs.
         (ValueError("shapes do not match"), None),

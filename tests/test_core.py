@@ -18,7 +18,7 @@ PROJECT = Path(__file__).resolve().parent.parent
 # All that pyproject.toml names besides these, and what these bring along.
 BLOCKED = (
     "allennlp cached_path datasets fairscale fastapi flair huggingface_hub jinja2 "
-    "_jsonnet jsonnet lmdb nltk overrides packaging playwright prometheus_client pytest ray "
+    "_jsonnet jsonnet lmdb nltk overrides packaging playwright pytest ray "
     "requests sacrebleu scipy sentence_transformers seqeval sklearn spacy starlette thinc "
     "torchvision tqdm transformers uvicorn"
 )
@@ -194,3 +194,19 @@ bilm = load_bilm("options.json", "weights.hdf5")
 print(next(embed_sentences(bilm, [["a", "b"]])).shape[1])
 """
     assert run(load, cwd=out) == "2\n"
+
+
+@pytest.mark.parametrize("command", ["train", "predict", "evaluate"])
+def test_commands_of_trained_models_say_how_to_install_allennlp(command):
+    script = """
+from elmo_plugin.commands.main import main
+for arguments in (["--help"], [sys.argv[1], "--help"]):
+    try:
+        main(arguments)
+    except SystemExit as stopped:
+        print(stopped.code)
+"""
+    help, shown = run(script, command).split("\n0\n")
+    assert command in help
+    assert shown.startswith(f"elmo {command}: ") and "'elmo-plugin[allennlp]'" in shown
+    assert shown.count("\n") == 1

@@ -50,12 +50,7 @@ def test_a_package_that_is_not_installed_is_named(monkeypatch):
     assert "elmo_plugin needs allennlp-none==1, but allennlp-none is not installed." in message()
 
 
-def test_without_a_checkout_the_versions_recorded_at_installation_count(
-    install, monkeypatch, tmp_path
-):
-    monkeypatch.setattr(dependencies, "__file__", str(tmp_path / "elmo_plugin" / "x.py"))
-    # As badly made wheels leave it in site-packages.
-    (tmp_path / "setup.py").touch()
+def test_packages_of_other_extras_are_not_needed(install):
     install("elmo_plugin", "0.2.0", ['spacy<3.0; extra == "allennlp"', 'seqeval>9; extra == "dev"'])
     assert "elmo_plugin needs spacy<3.0, but spacy" in message()
     assert "seqeval" not in message()

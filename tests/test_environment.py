@@ -1,15 +1,12 @@
 import gzip
-import io
 import os
-import sys
-import zipfile
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from elmo_plugin import load_bilm
 from elmo_plugin.environment import DEFAULTS, set_defaults, setting
+from elmo_plugin.util import files
 from elmo_plugin.util.errors import ConfigurationError
 
 BILM = ("ELMO_OPTIONS", "ELMO_WEIGHTS")
@@ -105,14 +102,6 @@ def test_the_cache_is_in_the_users_cache_folder(monkeypatch, environment, expect
     assert os.environ["ELMO_CACHE"] == expected
 
 
-def zipped(files):
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as archive:
-        for name, text in files.items():
-            archive.writestr(name, text)
-    return buffer.getvalue()
-
-
 # After the header of 10 bytes: a block of a type that does not exist.
 DAMAGED = (
     gzip.compress(b"the 1\n", mtime=0)[:10] + b"\xff" + gzip.compress(b"the 1\n", mtime=0)[11:]
@@ -125,14 +114,11 @@ DAMAGED = (
         ("v.txt", b"the 1 2 3\nplay 4 5 6\n\n", "3", ""),
         ("v.txt", b"2 3\nthe 1 2 3\nParis 4 5 6\n", "3", "yes"),
         ("v.txt.gz", gzip.compress(b"the 1 2 3 4\n", mtime=0), "4", ""),
-        ("v.zip", zipped({"inside.txt": "the 1\n"}), "1", ""),
         # Only an experiment that reads the vectors is stopped.
         ("v.txt", b"2 3\n", "", ""),
         ("v.txt", b"", "", ""),
         ("nowhere.txt", None, "", ""),
         ("v.txt.gz", DAMAGED, "", ""),
-        ("v.zip", zipped({}), "", ""),
-        ("(v.zip)#other.txt", zipped({"inside.txt": "the 1\n"}), "", ""),
     ],
 )
 def test_width_and_case_of_word_vectors_are_seen_from_the_file(
@@ -140,7 +126,7 @@ def test_width_and_case_of_word_vectors_are_seen_from_the_file(
 ):
     monkeypatch.chdir(tmp_path)
     if content is not None:
-        Path("v.zip" if "zip" in name else name).write_bytes(content)
+        Path(name).write_bytes(content)
     for variable in ("ELMO_GLOVE", "ELMO_TURIAN"):
         monkeypatch.setenv(variable, name)
         unset(monkeypatch, f"{variable}_DIM", f"{variable}_CASED")
@@ -151,11 +137,8 @@ def test_width_and_case_of_word_vectors_are_seen_from_the_file(
 
 
 def test_word_vectors_at_a_url_are_not_downloaded_for_their_width(monkeypatch):
-    def cached_path(url, **settings):
-        pytest.fail(f"downloaded {url}")
-
-    monkeypatch.setitem(sys.modules, "cached_path", SimpleNamespace(cached_path=cached_path))
-    monkeypatch.setenv("ELMO_TURIAN", "(https://host/v.zip)#v.txt")
+    monkeypatch.setattr(files, "download", pytest.fail)
+    monkeypatch.setenv("ELMO_TURIAN", "https://host/v.txt")
     for kind, value in (("DIM", "50"), ("CASED", "yes")):
         monkeypatch.setenv(f"ELMO_TURIAN_{kind}", value)
     set_defaults()

@@ -14,11 +14,17 @@ from allennlp.models import Model
 
 import elmo_plugin.plugin  # noqa: F401
 from elmo_plugin.bilm import load_bilm
+from elmo_plugin.corpora.tagged_words import span_columns
 from elmo_plugin.environment import set_defaults
 from elmo_plugin.tasks.bilm.vocabulary import SoftmaxVocabulary
 from tests.bilm.files.test_folders import assert_same
 
 PROJECT = Path(__file__).parents[1]
+OWN_FILES = {
+    "classifier": "own/reviews_train.csv",
+    "pairs": "own/pairs_train.csv",
+    "tagger": "pos/train.conllu",
+}
 TEXT = str(PROJECT / "fixtures/corpora/lm/small/train.txt")
 
 
@@ -63,8 +69,21 @@ def changed(tmp_path):
     return changed
 
 
+@pytest.fixture
+def own_files(monkeypatch):
+    """Names the fixture of an experiment that reads users' own files, as they do."""
+
+    def name(experiment, **others):
+        train = {**OWN_FILES, **others}.get(experiment, "")
+        monkeypatch.setenv("ELMO_TRAIN", train and str(PROJECT / "fixtures/corpora" / train))
+        set_defaults(span_columns)
+
+    return name
+
+
 @pytest.mark.parametrize("path", TASKS, ids=named)
-def test_the_experiment_builds_its_reader_and_model(path):
+def test_the_experiment_builds_its_reader_and_model(path, own_files):
+    own_files(path.stem.partition("_")[0])
     model, _, _ = build(Params.from_file(path))
     assert any(parameter.requires_grad for parameter in model.parameters())
 
@@ -188,7 +207,9 @@ def test_one_name_takes_the_place_of_the_two_files(monkeypatch, tmp_path):
     assert elmo["bilm"] == str(tmp_path) and "options_file" not in elmo
     model, _, _ = build(params)
     assert_same(model.placement.elmo.bilm, load_bilm(*files))
-    with pytest.raises(RuntimeError, match="unset ELMO_BILM, and set ELMO_OPTIONS and ELMO_W"):
+    with pytest.raises(
+        ConfigurationError, match="unset ELMO_BILM, and set ELMO_OPTIONS and ELMO_W"
+    ):
         Params.from_file(PROJECT / "experiments/bilm_finetune.jsonnet")
 
 
@@ -276,11 +297,11 @@ def test_cove_needs_word_vectors_of_its_own_width(monkeypatch, tmp_path):
     with pytest.raises(ConfigurationError, match="100 wide, and `word_vectors` are 2 wide"):
         build(Params.from_file(experiment))
     monkeypatch.setenv("ELMO_GLOVE", "")
-    with pytest.raises(RuntimeError, match="CoVe reads word vectors: set ELMO_GLOVE"):
+    with pytest.raises(ConfigurationError, match="CoVe reads word vectors: set ELMO_GLOVE"):
         Params.from_file(experiment)
     monkeypatch.setenv("ELMO_GLOVE", str(path))
     monkeypatch.setenv("ELMO_COVE", "")
-    with pytest.raises(RuntimeError, match="CoVe: set ELMO_COVE to an encoder that reads"):
+    with pytest.raises(ConfigurationError, match="CoVe: set ELMO_COVE to an encoder that reads"):
         Params.from_file(experiment)
 
 
@@ -327,3 +348,69 @@ def test_sentiment_is_dropped_out_as_in_allennlp():
 def test_a_misspelt_key_is_refused_by_name(changed):
     with pytest.raises(ConfigurationError, match="predicat_dim"):
         build(changed("srl_elmo", "{ model+: { predicat_dim: 3 } }"))
+
+
+@pytest.mark.parametrize(
+    "file, change, tags, metric",
+    [
+        ("pos/train.conllu", "", "plain", "+accuracy"),
+        ("ner/train.conll", "", "spans", "+f1-measure-overall"),
+        ("ner/train.conll", "tag_column: 3", "spans", "+f1-measure-overall"),
+        ("ner/train.conll", "tag_column: 2", "plain", "+accuracy"),
+        ("ner/train.conll", "tags: 'plain'", "plain", "+accuracy"),
+        ("nowhere.conll", "", "plain", "+accuracy"),
+    ],
+)
+def test_the_kind_of_tags_is_seen_from_the_training_file(
+    own_files, changed, file, change, tags, metric
+):
+    own_files("tagger", tagger=file)
+    params = changed("tagger_elmo", f"{{ settings+: {{ {change} }} }}").as_dict(quiet=True)
+    parts = ("dataset_reader", "validation_dataset_reader", "model")
+    assert {params[part].get("tags", "spans") for part in parts} == {tags}
+    assert params["trainer"]["validation_metric"] == metric
+
+
+@pytest.mark.parametrize("name", OWN_FILES)
+def test_own_files_are_named_by_the_environment_or_by_settings(own_files, changed, name):
+    own_files("no experiment")
+    with pytest.raises(RuntimeError, match="set ELMO_TRAIN to the training data"):
+        changed(name)
+    corpus = "corpus: { train: 'a.conll', dev: 'b.conll' }"
+    if name == "tagger":
+        with pytest.raises(RuntimeError, match="settings.tags to 'spans' or 'plain'.*a.conll"):
+            changed(name, f"{{ settings+: {{ {corpus} }} }}")
+    tags = ", tags: 'spans'" if name == "tagger" else ""
+    params = changed(name, f"{{ settings+: {{ {corpus} {tags} }} }}").as_dict(quiet=True)
+    assert (params["train_data_path"], params["validation_data_path"]) == ("a.conll", "b.conll")
+    assert "dev_fraction" not in params["dataset_reader"]
+
+
+@pytest.mark.parametrize("name", OWN_FILES)
+def test_a_part_of_the_training_file_takes_the_place_of_dev(own_files, changed, name):
+    own_files(name)
+    params = changed(name, "{ settings+: { dev_fraction: 0.3 } }")
+    path = params["train_data_path"]
+    assert params["validation_data_path"] == path
+    train, dev = (
+        [
+            repr(instance["metadata"].metadata)
+            for instance in DatasetReader.from_params(part).read(path)
+        ]
+        for part in (params["dataset_reader"], params["validation_dataset_reader"])
+    )
+    assert train and dev and not set(train) & set(dev)
+
+
+@pytest.mark.parametrize(
+    "name, task", [("tagger", "ner"), ("classifier", "sst"), ("pairs", "snli")]
+)
+def test_own_files_are_a_setting_of_the_papers_experiment(own_files, name, task):
+    """With ELMo, too, the model is the same but for its name."""
+    own_files(name, tagger="ner/train.conll")
+    models = [
+        Params.from_file(PROJECT / f"experiments/{each}_elmo.jsonnet").as_dict(quiet=True)["model"]
+        for each in (name, task)
+    ]
+    assert [model.pop("type") for model in models] == [f"elmo-{name}", f"elmo-{task}"]
+    assert models[0] == models[1]

@@ -47,13 +47,18 @@ def home(tmp_path, monkeypatch):
         ["elmo-vocabulary", "text", "~/out"],
         ["elmo-experiments", "~/out"],
         ["elmo-neighbours", "build", "text", "~/out"],
-        ["elmo-study", FIXTURES / "studies/table7.jsonnet", "--serialization-dir=~/out", "--show"],
     ],
     ids=lambda arguments: arguments[0],
 )
 def test_commands(home, arguments):
     running.run(*arguments)
     assert list(home.glob("out*"))
+
+
+def test_tables_of_a_study(home):
+    shutil.copytree(RESULTS, home / "out")
+    running.run("elmo-study", "cove.jsonnet", "--serialization-dir=~/out", "--show")
+    assert (home / "out/tables.md").exists()
 
 
 def test_pictures_of_a_report(home, tmp_path):

@@ -43,7 +43,7 @@ SUB_ROOMS: Dict[str, Tuple[Tuple[str, ...], ...]] = {
     "modules": (
         ("modules.seq2seq_encoders", "modules.token_embedders", "modules"),
         ("modules.recurrent",),
-        ("modules.linear",),
+        ("modules.packed_linear",),
         ("modules.kernels", "modules.tuning"),
     ),
 }
@@ -51,11 +51,15 @@ SUB_ROOMS: Dict[str, Tuple[Tuple[str, ...], ...]] = {
 ALLENNLP_SIDE = (
     "elmo_plugin.allennlp_patches",
     "elmo_plugin.archives",
-    "elmo_plugin.analysis.studies.checks",
     "elmo_plugin.bilm.character_indexer",
     "elmo_plugin.commands.allennlp_input",
+    "elmo_plugin.commands.allennlp_settings",
+    "elmo_plugin.commands.evaluate",
+    "elmo_plugin.commands.experiment_file",
+    "elmo_plugin.commands.predict",
     "elmo_plugin.commands.study",
     "elmo_plugin.commands.subcommands",
+    "elmo_plugin.commands.train",
     "elmo_plugin.dependencies",
     "elmo_plugin.elmo.cache.prefetch",
     "elmo_plugin.elmo.placement",

@@ -41,13 +41,16 @@ def test_the_examples_of_the_server_are_answered_rightly_and_without_notices():
         import json, elmo_plugin
         tasks = map(elmo_plugin.load_task, ("ner", "srl", "coref", "squad", "snli"))
         answers = [predictor.predict_json(predictor.example) for predictor in tasks]
+        tagger, srl = map(elmo_plugin.load_task, ("tagger", "srl"))
+        answers.append(tagger.predict_json({"sentence": "She has to water the plants."}))
+        answers.append(srl.predict("The girl gave her brother a book and left."))
         print(json.dumps(answers))"""
     ended = subprocess.run(
         [sys.executable, "-c", script],
         capture_output=True, text=True, check=True, cwd=FOLDER.parents[1],
     )  # fmt: skip
     assert ended.stderr == ""
-    ner, srl, coref, squad, snli = json.loads(ended.stdout)
+    ner, srl, coref, squad, snli, tagger, srl_of_plain_text = json.loads(ended.stdout)
     assert [(each["text"], each["type"]) for each in ner["entities"]] == [
         ("Ada Lovelace", "PER"),
         ("Charles Babbage", "PER"),
@@ -62,6 +65,9 @@ def test_the_examples_of_the_server_are_answered_rightly_and_without_notices():
         ["The workers", "they", "their"],
     ]
     assert squad["answer"] == "London" and snli["label"] == "entailment"
+    assert tagger["tags"] == ["PRP", "VBZ", "TO", "VB", "DT", "NNS", "."]
+    # The tagger has found the predicates of the example.
+    assert srl_of_plain_text == srl
 
 
 def test_another_name_is_refused_with_those_that_exist():

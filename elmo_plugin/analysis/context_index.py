@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+from bisect import bisect_right
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,17 +18,14 @@ from elmo_plugin.elmo.embed import embed_sentences
 from elmo_plugin.elmo.store.rows import RowFile, Store, check_types, read_state
 from elmo_plugin.elmo.token_batches import sentence_groups
 from elmo_plugin.util.errors import ConfigurationError
-from elmo_plugin.util.files import expanded, is_pipe
-from elmo_plugin.util.tensors import WeightState
+from elmo_plugin.util.files import expanded
 from elmo_plugin.util.text_files import FilePath, language_of
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 _INDEX_FILE = "index.json"
 _TEXT = RowFile("text.txt", "u1", 1, "num_bytes")
-# Columns: number of the sentence in the text file, position in it, `_key_of` the word.
-_CONTEXTS = RowFile("contexts.npy", "<i8", 3, "num_contexts")
 # Columns: number of the line in the text that was indexed, from 1; offset of the sentence's end in
-# the text file, in bytes; number of its last context plus 1; `_key_of` its words.
+# the text file, in bytes; number of its last vector plus 1; `_key_of` its words.
 _SENTENCES = RowFile("sentences.npy", "<i8", 4, "num_sentences")
 # What `index.json` has, with values of the same types.
 _TYPES = {
@@ -50,66 +48,54 @@ def build_index(
     text: Sequence[FilePath],
     folder: FilePath,
     layers: Optional[Sequence[int]] = None,
-    words: Optional[Sequence[str]] = None,
     batch_size: int = 64,
     force: bool = False,
     on_progress: Callable[[int], object] = lambda num_lines: None,
 ) -> IndexSummary:
     """
     Writes an index of the contexts of a text: a folder for `ContextIndex`. It takes
-    `2 * num_layers * dim + 24` bytes per context, and the sentences. `text` names files, folders or
+    `2 * num_layers * dim` bytes per token, and the sentences. `text` names files, folders or
     patterns (see `find_shards`) with one sentence per line; lines are numbered through all files.
     `layers` are numbers of layers, by default all but the token layer (0), in which all occurrences
-    of a word have the same vector. `words` limits the index to their occurrences, in exactly this
-    spelling. For `folder` and `force` see `IndexWriter`. `on_progress` is called with the number of
-    lines done since the last call.
+    of a word have the same vector. For `folder` and `force` see `IndexWriter`. `on_progress` is
+    called with the number of lines done since the last call.
 
     After a kill, the same call continues after the last commit and ends with the same files; see
     `sentence_groups`. Memory grows only with `batch_size` and the longest line.
 
-    Raises `ConfigurationError` if the text holds no context, is in the folder or cannot be read
-    twice; if the folder cannot be written (see `Store`) or was begun with another text; if the biLM
-    has no such layer, is stateful (vectors must not depend on earlier sentences), or gives vectors
-    that are not finite.
+    Raises `ConfigurationError` if the text holds no word or is in the folder; if the folder cannot
+    be written (see `Store`) or was begun with another text; if the biLM has no such layer, is
+    stateful (vectors must not depend on earlier sentences), or gives vectors that are not finite.
     """
     folder = expanded(folder)
-    settings = _new_settings(bilm, layers, words, batch_size)
+    settings = _new_settings(bilm, layers, batch_size)
     paths = _texts(text, folder)
     settings["tokenize"] = language_of(paths[0])
-    chosen = None if words is None else frozenset(words)
-
-    def positions(sentence: Sequence[str]) -> List[int]:
-        return [n for n, word in enumerate(sentence) if chosen is None or word in chosen]
-
-    whole, lines = DigestedText(paths), DigestedText(paths)
-    # Checked before the folder is created.
-    if not any(positions(sentence) for _, sentence in whole.sentences()):
-        what = "words" if words is None else f"occurrences of {', '.join(sorted(words))}"
-        raise ConfigurationError(
-            f"{', '.join(map(str, text))}: expected {what}, found none in {whole.num_lines} lines."
-        )
+    lines = DigestedText(paths)
     with closing(IndexWriter(folder, settings, force)) as writer:
         num_resumed = num_reported = writer.state["num_lines"]
         sentences = lines.sentences()
         lines.skip(sentences, num_resumed, writer.state["text_sha256"], folder)
         on_progress(num_resumed)
-        with_contexts = (each for each in sentences if positions(each[1]))
-        for group in sentence_groups(with_contexts, batch_size):
+        with_words = (each for each in sentences if each[1])
+        for group in sentence_groups(with_words, batch_size):
             embedded = embed_sentences(bilm, [sentence for _, sentence in group], batch_size)
             for (number, sentence), all_layers in zip(group, embedded):
-                places = positions(sentence)
-                vectors = _unit_vectors(all_layers[settings["layers"]][:, places], number)
-                writer.add(number, sentence, places, vectors)
+                vectors = _unit_vectors(all_layers[settings["layers"]], number)
+                writer.add(number, sentence, vectors)
             writer.commit(num_lines=lines.num_lines, text_sha256=lines.sha256, complete=False)
             on_progress(lines.num_lines - num_reported)
             num_reported = lines.num_lines
+        if not writer.state["num_contexts"]:
+            raise ConfigurationError(
+                f"{', '.join(map(str, text))}: expected words, found none in {lines.num_lines} "
+                "lines."
+            )
         writer.commit(num_lines=lines.num_lines, text_sha256=lines.sha256, complete=True)
         return IndexSummary(lines.num_lines, writer.state["num_contexts"], num_resumed)
 
 
-def _new_settings(
-    bilm: Bilm, layers: Optional[Sequence[int]], words: Optional[Sequence[str]], batch_size: int
-) -> Dict[str, Any]:
+def _new_settings(bilm: Bilm, layers: Optional[Sequence[int]], batch_size: int) -> Dict[str, Any]:
     if bilm.stateful:
         raise ConfigurationError("`build_index` needs a biLM that is not stateful.")
     chosen = sorted(set(range(1, bilm.num_layers) if layers is None else layers))
@@ -126,7 +112,6 @@ def _new_settings(
         "computed_on": next(bilm.parameters()).device.type,
         "layers": chosen,
         "dim": bilm.output_dim,
-        "words": None if words is None else sorted(set(words)),
         "batch_size": batch_size,
     }
 
@@ -135,8 +120,6 @@ def _texts(text: Sequence[FilePath], folder: Path) -> List[Any]:
     """The files of the text, which must not be in the index's folder."""
     paths = find_shards(list(text))
     for path in paths:
-        if is_pipe(path):
-            raise ConfigurationError(f"{path} can be read only once. Write it to a file first.")
         if os.path.realpath(os.path.dirname(path)) == os.path.realpath(folder):
             raise ConfigurationError(f"{path} is in {folder}; name another folder.")
     return paths
@@ -151,29 +134,23 @@ class IndexWriter(Store):
     state_file = _INDEX_FILE
 
     def __init__(self, folder: Path, settings: Dict[str, Any], force: bool) -> None:
-        self._layers = _layer_files(settings)
-        files = [*self._layers.values(), _CONTEXTS, _SENTENCES, _TEXT]
+        layers = list(_layer_files(settings).values())
+        self._names = [file.name for file in layers]
+        files = [*layers, _SENTENCES, _TEXT]
         start = {"num_lines": 0, "text_sha256": "", "complete": False}
         super().__init__(folder, files, settings, start, force, anew=force)
-        for old in set(folder.glob("layer_*.npy")) - {folder / file.name for file in files}:
-            old.unlink()
 
-    def add(
-        self, line: int, words: Sequence[str], positions: Sequence[int], layers: numpy.ndarray
-    ) -> None:
-        """Adds a sentence and its contexts' unit vectors: `(num_layers, num_contexts, dim)`."""
-        sentence = self.num_rows(_SENTENCES.name)
-        contexts = [(sentence, position, _key_of([words[position]])) for position in positions]
-        for file, vectors in zip(self._layers.values(), layers):
-            self.append(file.name, vectors)
-        self.append(_CONTEXTS.name, numpy.array(contexts))
+    def add(self, line: int, words: Sequence[str], layers: numpy.ndarray) -> None:
+        """Adds a sentence and its words' unit vectors: `(num_layers, num_words, dim)`."""
+        for name, vectors in zip(self._names, layers):
+            self.append(name, vectors)
         self.append(_TEXT.name, f"{' '.join(words)}\n".encode())
-        ends = (self.num_rows(_TEXT.name), self.num_rows(_CONTEXTS.name))
+        ends = (self.num_rows(_TEXT.name), self.num_rows(self._names[0]))
         self.append(_SENTENCES.name, numpy.array([(line, *ends, _key_of(words))]))
 
 
 def _unit_vectors(layers: torch.Tensor, line: int) -> numpy.ndarray:
-    """Vectors of length 1 and the same shape, `(num_layers, num_contexts, dim)`."""
+    """Vectors of length 1 and the same shape, `(num_layers, num_words, dim)`."""
     vectors = layers.float().numpy()
     if not numpy.isfinite(vectors).all():
         raise ConfigurationError(
@@ -191,46 +168,37 @@ class ContextIndex:
     holds no index, or an unfinished or damaged one.
 
     `index.json` names the biLM, the layers and the sizes. `layer_1.npy` and so on hold one vector
-    per context, of length 1, in half precision. `contexts.npy` and `sentences.npy` say where each
-    context is in `text.txt`, which has one sentence per line.
+    per word, of length 1, in half precision. `sentences.npy` says which of them belong to each
+    sentence of `text.txt`, which has one per line.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: FilePath) -> None:
+        self.folder = expanded(folder)
         #: The content of `index.json`.
-        self.settings = _read_settings(folder)
+        self.settings = _read_settings(self.folder)
         #: By number of the layer: shape `(num_contexts, dim)`, half precision.
         self.layers: Dict[int, numpy.ndarray] = {
-            layer: file.mapped(folder, self.settings)
+            layer: file.mapped(self.folder, self.settings)
             for layer, file in _layer_files(self.settings).items()
         }
-        self._contexts, self._sentences, self._text = (
-            file.mapped(folder, self.settings) for file in (_CONTEXTS, _SENTENCES, _TEXT)
+        self._sentences, self._text = (
+            file.mapped(self.folder, self.settings) for file in (_SENTENCES, _TEXT)
         )
-        self._checked: Optional[Tuple[Tuple[Bilm, int], WeightState]] = None
 
     def check_bilm(self, bilm: Bilm) -> None:
         """Raises `ConfigurationError` unless the index was built with this biLM."""
-        # Hashing the weights of a large biLM takes longer than a search.
-        known, weights = (bilm, bilm.weights_version), list(bilm.parameters())
-        if self._checked and self._checked[0] == known and self._checked[1].is_current(weights):
-            return
         if any(self.settings.get(name) != value for name, value in bilm_settings(bilm).items()):
             raise ConfigurationError(
                 f"{self.folder} was built with another biLM, computed in "
                 f"{self.settings['computed_in']}. Name its options, its weights and its type "
                 "(--options-file, --weight-file, --bfloat16), or build an index with this biLM."
             )
-        self._checked = known, WeightState(weights)
 
     def context(self, row: int) -> Tuple[int, int, Tuple[str, ...]]:
         """The line of a context in the text (from 1), its position, and its sentence."""
-        sentence, position, _ = self._contexts[row].tolist()
+        sentence = bisect_right(self._sentences[:, 2], row)
+        position = row - self._range(sentence, column=2)[0]
         return int(self._sentences[sentence, 0]), position, self._words(sentence)
-
-    def rows_of_word(self, word: str) -> numpy.ndarray:
-        """The rows of a word's contexts, ascending."""
-        return numpy.flatnonzero(self._contexts[:, 2] == _key_of([word]))
 
     def rows_of_sentence(self, words: Sequence[str]) -> List[Tuple[int, int]]:
         """The first and last (exclusive) row of each occurrence of a sentence in the text."""
@@ -240,11 +208,6 @@ class ContextIndex:
             for sentence in found
             if self._words(sentence) == tuple(words)
         ]
-
-    def close(self) -> None:
-        """Releases the mapped files."""
-        self.layers.clear()
-        del self._contexts, self._sentences, self._text
 
     def _words(self, sentence: int) -> Tuple[str, ...]:
         start, end = self._range(sentence, column=1)
@@ -289,8 +252,6 @@ def _read_settings(folder: Path) -> Dict[str, Any]:
             f"{FORMAT_VERSION}. Build it again."
         )
     check_types(path, settings, _TYPES)
-    for layer in settings["layers"]:
-        check_types(path, {"layers": layer}, {"layers": 0})
     if not settings["complete"]:
         raise ConfigurationError(
             f"{folder} is not finished: {settings['num_lines']} lines are done. Run the command "

@@ -1,8 +1,8 @@
-"""How trained models mix the layers of their biLM: numbers, a table, and a heat map."""
+"""How trained models mix the layers of their biLM."""
 
 import os
 from dataclasses import dataclass
-from typing import Any, Dict, List, Sequence, Union
+from typing import Any, Dict, List, Union
 
 import torch
 
@@ -10,7 +10,6 @@ from elmo_plugin.bilm.files.trained import TrainedModel, stored_options_by_prefi
 from elmo_plugin.bilm.options import BilmOptions
 from elmo_plugin.elmo.elmo import chosen_layers
 from elmo_plugin.util.errors import ConfigurationError
-from elmo_plugin.util.plotting import label_of
 from elmo_plugin.util.weights import with_prefix
 
 
@@ -101,41 +100,3 @@ def _settings(config: Dict[str, Any], module: str) -> Dict[str, Any]:
         embedders = settings.get("token_embedders", {})
         settings = settings.get(name) or embedders.get(name.removeprefix("token_embedder_"), {})
     return settings
-
-
-def weight_table(mixes: Sequence[LayerWeights]) -> List[List[str]]:
-    """The head, `layer 0` to `gamma`, and a row for each mix, empty where it lacks a layer."""
-    num_layers = max(len(mix.weights) for mix in mixes)
-    rows = [[f"layer {number}" for number in range(num_layers)] + ["gamma"]]
-    for mix in mixes:
-        weights = [f"{weight:.3f}" for weight in mix.weights]
-        rows.append([*weights, *[""] * (num_layers - len(weights)), f"{mix.gamma:.3f}"])
-    return rows
-
-
-def model_label(mix: LayerWeights, mixes: Sequence[LayerWeights]) -> str:
-    """Names the model, and its folder if several archives have it."""
-    name = mix.model.removeprefix("elmo-") or mix.archive
-    if len({other.archive for other in mixes if other.model == mix.model}) > 1:
-        name += f" ({mix.archive.removesuffix('/model.tar.gz')})"
-    return name
-
-
-def draw_weights(
-    axes: Any, mixes: Sequence[LayerWeights], labels: Sequence[str], num_layers: int
-) -> Any:
-    """Draws a row for each mix. Returns the image, which a colour bar needs."""
-    rows = [mix.weights + [0.0] * (num_layers - len(mix.weights)) for mix in mixes]
-    # `imshow` would draw a bitmap.
-    image = axes.pcolormesh(rows, cmap="cividis", vmin=0.0, vmax=1.0)
-    axes.invert_yaxis()
-    for row, weights in enumerate(rows):
-        for column, weight in enumerate(weights):
-            colour = "black" if weight > 0.5 else "white"
-            axes.text(
-                column + 0.5, row + 0.5, f"{weight:.2f}", ha="center", va="center", color=colour
-            )
-    layers = range(num_layers)
-    axes.set_yticks([n + 0.5 for n in range(len(rows))], map(label_of, labels), fontsize=8)
-    axes.set_xticks([n + 0.5 for n in layers], [f"layer {n}" for n in layers], fontsize=8)
-    return image

@@ -14,7 +14,6 @@ from elmo_plugin.corpora.tokenizer import tokenizer_of
 from elmo_plugin.elmo.embed import embed_sentences
 from elmo_plugin.elmo.token_batches import groups
 from elmo_plugin.util.errors import unexpected
-from elmo_plugin.util.html import marked_words, paragraphs, table
 
 __all__ = [
     "ContextIndex",
@@ -36,7 +35,6 @@ _QUERIES_PER_PASS = 512
 _CACHED_BYTES = 2**20
 # Parts whose products are compared at once: the time of a comparison hardly depends on its size.
 _CACHED_PER_BLOCK = 32
-_ROWS_PER_CHECK = 8192
 
 
 @dataclass(frozen=True)
@@ -60,29 +58,13 @@ class Neighbour:
     words: Tuple[str, ...]
 
 
-class Neighbours(Dict[int, List[Neighbour]]):
-    """Contexts by number of the layer, the nearest first. A notebook shows them as tables."""
+#: Contexts by number of the layer, the nearest first.
+Neighbours = Dict[int, List[Neighbour]]
 
-    def to_json(self) -> Dict[str, List[Dict[str, Any]]]:
-        """The fields of each context, for JSON."""
-        return {str(layer): list(map(asdict, contexts)) for layer, contexts in self.items()}
 
-    def _repr_html_(self) -> str:
-        return "".join(
-            paragraphs(f"layer {layer}")
-            + table(
-                ("cosine", "line", "context"),
-                (
-                    (
-                        f"{each.cosine:.4f}",
-                        str(each.line),
-                        marked_words(each.words, [(each.position, each.position, "")]),
-                    )
-                    for each in contexts
-                ),
-            )
-            for layer, contexts in self.items()
-        )
+def to_json(neighbours: Neighbours) -> Dict[str, List[Dict[str, Any]]]:
+    """The fields of each context, for JSON."""
+    return {str(layer): list(map(asdict, contexts)) for layer, contexts in neighbours.items()}
 
 
 def read_query(sentence: str, location: str = "", tokenize: Optional[str] = None) -> Query:
@@ -126,7 +108,6 @@ def find_neighbours(
     bilm: Bilm,
     queries: Iterable[Query],
     number: int = 5,
-    same_word: bool = False,
     on_progress: Callable[[int], object] = lambda num_contexts: None,
 ) -> Iterator[Neighbours]:
     """
@@ -137,23 +118,22 @@ def find_neighbours(
     Yields one result per query, in order. Contexts of equal cosine are in the order of the text.
     Contexts in the query's own sentence are left out, wherever it is in the text. `on_progress` is
     called with the number of contexts done since the last call, counted per pass and layer.
-    `same_word` finds contexts of the same word only, without calls of `on_progress`.
 
     Raises `ConfigurationError` if the index was built with another biLM.
     """
     index.check_bilm(bilm)
     for group in groups(queries, lambda query: 1, None, _QUERIES_PER_PASS):
-        yield from _one_pass(index, bilm, group, number, same_word, on_progress)
+        yield from one_pass(index, bilm, group, number, on_progress)
 
 
-def _one_pass(
+def one_pass(
     index: ContextIndex,
     bilm: Bilm,
     queries: List[Query],
     number: int,
-    same_word: bool,
-    on_progress: Callable[[int], object],
+    on_progress: Callable[[int], object] = lambda num_contexts: None,
 ) -> List[Neighbours]:
+    """Like `find_neighbours`, without checking the biLM, and with all queries in one pass."""
     # One sentence per batch: in larger batches, rounding depends on the other sentences.
     embedded = embed_sentences(bilm, [query.words for query in queries], batch_size=1)
     # Shape of each: (num_layers, dim)
@@ -161,17 +141,13 @@ def _one_pass(
         layers[:, query.position].float().numpy() for query, layers in zip(queries, embedded)
     ]
     own = [index.rows_of_sentence(query.words) for query in queries]
-    found = [Neighbours() for _ in queries]
+    found: List[Neighbours] = [{} for _ in queries]
     for layer, rows in index.layers.items():
         nearest = [
             NearestRows(rows, vector[layer], number, excluded)
             for vector, excluded in zip(vectors, own)
         ]
-        if same_word:
-            for query, each in zip(queries, nearest):
-                each.add_rows(index.rows_of_word(query.words[query.position]))
-        else:
-            search(rows, nearest, on_progress=on_progress)
+        search(rows, nearest, on_progress)
         for neighbours, each in zip(found, nearest):
             neighbours[layer] = [
                 Neighbour(cosine, *index.context(row))
@@ -209,10 +185,14 @@ class NearestRows:
     @property
     def threshold(self) -> float:
         """Rows with a lower product cannot be among the nearest."""
-        return self.cosines[-1] - self._tolerance if len(self.rows) == self._number else -numpy.inf
+        # All products of vectors of length 1 are above -2.
+        return self.cosines[-1] - self._tolerance if len(self.rows) == self._number else -2.0
 
     def add_block(self, products: numpy.ndarray, first: int) -> None:
-        """Adds the rows from `first` on, in order; overwrites their `products` with the query."""
+        """
+        Adds the rows from `first` on, above all rows added before; overwrites their `products` with
+        the query.
+        """
         for start, end in self._excluded:
             products[max(0, start - first) : max(0, end - first)] = -numpy.inf
         threshold = self.threshold
@@ -220,37 +200,28 @@ class NearestRows:
             # A row whose product is 2 tolerances below `number` others is not nearer.
             reached = numpy.partition(products, -self._number)[-self._number]
             threshold = max(threshold, reached - 2 * self._tolerance)
-        self.add_rows(numpy.flatnonzero(products >= threshold) + first)
-
-    def add_rows(self, rows: numpy.ndarray) -> None:
-        """Adds rows by number, shape `(num_rows,)`, ascending and above all rows added before."""
-        for start, end in self._excluded:
-            rows = rows[(rows < start) | (rows >= end)]
-        for start in range(0, len(rows), _ROWS_PER_CHECK):
-            part = rows[start : start + _ROWS_PER_CHECK]
-            # Shape: (num_rows, dim)
-            units = _unit(self._vectors[part].astype("f8"))
-            # Each row is summed alone, so that its sum does not depend on the others.
-            cosines = numpy.concatenate([self.cosines, (units * self.query).sum(axis=1)])
-            rows_so_far = numpy.concatenate([self.rows, part])
-            best = numpy.argsort(-cosines, kind="stable")[: self._number]
-            self.rows, self.cosines = rows_so_far[best], cosines[best]
+        rows = numpy.flatnonzero(products >= threshold) + first
+        # Shape: (num_rows, dim)
+        units = _unit(self._vectors[rows].astype("f8"))
+        # Each row is summed alone, so that its sum does not depend on the others.
+        cosines = numpy.concatenate([self.cosines, (units * self.query).sum(axis=1)])
+        rows = numpy.concatenate([self.rows, rows])
+        best = numpy.argsort(-cosines, kind="stable")[: self._number]
+        self.rows, self.cosines = rows[best], cosines[best]
 
 
 def search(
     vectors: numpy.ndarray,
     nearest: Sequence[NearestRows],
-    rows_per_block: int = 0,
     on_progress: Callable[[int], object] = lambda num_rows: None,
 ) -> None:
     """
     Compares all rows of `vectors` with all queries, in one pass. `nearest` have the same vectors.
-    Products are compared after each block of `rows_per_block` rows (0: as many rows as take 32 MB
-    in float32). `on_progress` is called with the number of rows done since the last call.
+    `on_progress` is called with the number of rows done since the last call.
     """
     num_rows, dim = vectors.shape
     rows_per_product = max(1, _CACHED_BYTES // (4 * dim))
-    rows_per_block = rows_per_block or _CACHED_PER_BLOCK * rows_per_product
+    rows_per_block = _CACHED_PER_BLOCK * rows_per_product
     # Shape: (num_queries, dim)
     queries = torch.from_numpy(numpy.stack([each.query for each in nearest])).float()
     rows, single = torch.from_numpy(vectors), torch.empty(rows_per_product, dim)

@@ -1,28 +1,16 @@
-"""Builds a page of results: studies, probes, layer weights, trained models, learning curves."""
+"""Builds a page of results: studies and probes."""
 
 import json
-import math
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
-from functools import partial
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Set, Tuple
+from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 
 import numpy
 
-from elmo_plugin.analysis.layer_weights import (
-    LayerWeights,
-    draw_weights,
-    model_label,
-    stored_layer_weights,
-    weight_table,
-)
 from elmo_plugin.analysis.studies.plots import Figure, figures
 from elmo_plugin.analysis.studies.results import Results
-from elmo_plugin.analysis.studies.study import validation_metric
 from elmo_plugin.analysis.studies.tables import Table, score_tables
-from elmo_plugin.bilm.files.trained import TrainedModel
 from elmo_plugin.util.bootstrap import Difference
 from elmo_plugin.util.errors import ConfigurationError, optional_package
 from elmo_plugin.util.plotting import finish_axis, label_of, mark_style
@@ -61,68 +49,26 @@ def page(title: str, sections: List[Section]) -> str:
 
 def read_section(path: Path) -> Optional[Section]:
     """
-    Reads JSON from `elmo study` (`results.json`), `elmo probe`, `elmo layer-weights` or
-    `scripts/learning_curve.py`; `None` for any other file. Raises `ConfigurationError` if such a
-    file lacks a field.
+    Reads JSON from `elmo-study` (`results.json`) or `elmo probe`; `None` for any other file. Raises
+    `ConfigurationError` if such a file lacks a field.
     """
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
         return None
-    first = content[0] if isinstance(content, list) and content else content
-    for names, container, make in _KINDS:
-        if isinstance(content, container) and isinstance(first, dict) and names <= first.keys():
-            with _explained(path):
+    for names, make in _KINDS:
+        if isinstance(content, dict) and names <= content.keys():
+            try:
                 section = make(content, path)
                 # Drawing finds what else is wrong.
                 assert all(figure.svg for figure in section.figures)
                 return section
+            except (AttributeError, LookupError, OSError, TypeError, ValueError) as error:
+                raise ConfigurationError(
+                    f"{path}: expected results as this version writes them, found {error!r}. Make "
+                    "them again, or move the file away."
+                ) from error
     return None
-
-
-@contextmanager
-def _explained(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except (AttributeError, LookupError, OSError, RecursionError, TypeError, ValueError) as error:
-        raise ConfigurationError(
-            f"{path}: expected results as this version writes them, found {error!r}. Make them "
-            "again, or move the file away."
-        ) from error
-
-
-def models_section(archives: List[Path]) -> Section:
-    """
-    Shows trained models, from `model.tar.gz` and `metrics.json`: their best scores on dev and layer
-    weights. Raises `ConfigurationError` if one of these files cannot be read.
-    """
-    lines: List[List[str]] = []
-    weights: List[LayerWeights] = []
-    for archive in archives:
-        model = TrainedModel.read(archive)
-        name = str(model.config.get("model", {}).get("type", ""))
-        lines.append([str(archive), name, *_validation(archive, model.config)])
-        weights += stored_layer_weights(model)
-    folder, more = str(archives[0].parent), len(archives) - 1
-    source = f"{folder} and {more} more" if more else folder
-    scores = Table(["archive", "model", "metric", "best on dev"], lines, 3)
-    notes = ["Best on dev is the best score on the validation data."]
-    mixes = _mixes(map(asdict, weights), archives[0]) if weights else Section("", "", [], [], [])
-    notes, tables = notes + mixes.notes, [scores, *mixes.tables]
-    return Section("Trained models", source, notes, mixes.figures, tables)
-
-
-def _validation(archive: Path, config: Dict[str, Any]) -> Tuple[str, str]:
-    """The metric and its best value on dev, in percent if it is a fraction; empty if unknown."""
-    path, signed = archive.parent / "metrics.json", validation_metric(config)
-    metric = signed.lstrip("+-")
-    with _explained(path):
-        metrics = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-        value = metrics.get(f"best_validation_{metric}")
-    if not isinstance(value, (int, float)):
-        return metric, ""
-    is_fraction = not signed.startswith("-") and 0 <= value <= 1
-    return metric, f"{100 * value:.2f}" if is_fraction else f"{value:.3f}"
 
 
 def _study(content: Dict[str, Any], path: Path) -> Section:
@@ -219,59 +165,13 @@ def _probe(
 
     interval = "all, 95 %" if "all" in heads else "95 %"
     table = Table(["vectors", "paper", *heads, interval, "from the row above, 95 %"], lines)
-    figure = Figure(caption, _height(names), draw)
+    figure = Figure(caption, 0.8 + 0.28 * len(names), draw)
     return Section(title, str(path), [note], [figure], [table], content.get("command", ""))
 
 
-def _mixes(content: Iterable[Dict[str, Any]], path: Path) -> Section:
-    mixes = [LayerWeights(**mix) for mix in content]
-    names = [f"{model_label(mix, mixes)}, {mix.at}" for mix in mixes]
-    (*layers, gamma), *weights = weight_table(mixes)
-    draw = partial(draw_weights, mixes=mixes, labels=names, num_layers=len(layers))
-    return Section(
-        "Figure 2: weights of the layers",
-        str(path),
-        ["Softmax-normalised, unless they were fixed. Layer 0 is the token layer."],
-        [Figure("weight of each layer", _height(names), draw)],
-        [Table(["model", *layers, gamma], [[name, *row] for name, row in zip(names, weights)])],
-    )
-
-
-def _height(names: List[str]) -> float:
-    return 0.8 + 0.28 * len(names)
-
-
-def _learning_curve(content: List[Dict[str, Any]], path: Path) -> Section:
-    # Training has no perplexity at the start, and no finite one once it diverges.
-    points = [p for p in content if p["perplexity"] and math.isfinite(p["perplexity"])]
-
-    def draw(axes: Any) -> None:
-        places = [(point["tokens"] / 1e6, point["perplexity"]) for point in points]
-        axes.plot(*zip(*places), **{**mark_style(0, linestyle="-"), "markersize": 3})
-        axes.set(xscale="log", yscale="log", xlabel="million tokens read", ylabel="perplexity")
-        finish_axis(axes, "both")
-
-    # A forward-only language model has no backward perplexity.
-    names = ("perplexity", "forward_perplexity", "backward_perplexity")
-    known = [name for name in names if name in content[0]]
-    lines = [
-        [f"{point['tokens'] / 1e6:.1f}", *(f"{point[name]:.1f}" for name in known)]
-        for point in points
-    ]
-    head = ["million tokens", *(name.removesuffix("_perplexity") for name in known)]
-    return Section(
-        "The biLM while it was trained",
-        str(path),
-        ["Perplexity of held-out text."],
-        [Figure("held-out perplexity", 3.0, draw)] if points else [],
-        [Table(head, lines)],
-    )
-
-
-_KINDS: List[Tuple[Set[str], type, Callable[..., Section]]] = [
-    ({"title", "runs", "rows", "scores"}, dict, _study),
-    ({"tag", "l2", "scores"}, dict, _tags),
-    ({"num_senses_in_training", "scores"}, dict, _senses),
-    ({"archive", "at", "gamma", "weights"}, list, _mixes),
-    ({"checkpoint", "tokens", "perplexity"}, list, _learning_curve),
+# The fields by which a file of results is known.
+_KINDS: List[Tuple[Set[str], Callable[..., Section]]] = [
+    ({"title", "runs", "rows", "scores"}, _study),
+    ({"tag", "l2", "scores"}, _tags),
+    ({"num_senses_in_training", "scores"}, _senses),
 ]

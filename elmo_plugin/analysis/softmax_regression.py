@@ -31,9 +31,8 @@ class Classifier:
     layer_weights: List[float]
     #: The objective in nats per row.
     loss: float
-    #: Steps of the solver, and its passes over the rows.
+    #: Steps of the solver.
     num_iterations: int
-    num_evaluations: int
     #: False if the solver stopped early, for example at the maximum of iterations.
     converged: bool
 
@@ -49,7 +48,7 @@ class Objective:
 
     Each dimension of each layer is standardised over the rows: one penalty then suits all
     representations, and solvers converge fast. RAM does not grow with the number of rows. Products
-    with rows are in `dtype`, sums in float64.
+    with rows are in float32, sums in float64.
 
     `layers` has an array per layer, shape `(num_rows, dim)`, possibly a memory-mapped file.
     `labels` has shape `(num_rows,)`, from 0 to `num_labels - 1`. `l2` multiplies half the squared
@@ -62,13 +61,11 @@ class Objective:
         labels: numpy.ndarray,
         num_labels: int,
         l2: float,
-        dtype: torch.dtype = torch.float32,
     ) -> None:
-        self._layers, self._labels, self._l2, self._dtype = layers, labels, l2, dtype
+        self._layers, self._labels, self._l2 = layers, labels, l2
         self._shape = (layers[0].shape[1], num_labels)
         # Shape of both: (num_layers, dim, 1)
         self._mean, self._deviation = _moments(layers)
-        self.num_evaluations = 0
 
     @property
     def num_parameters(self) -> int:
@@ -76,16 +73,15 @@ class Objective:
 
     def __call__(self, parameters: numpy.ndarray) -> Tuple[float, numpy.ndarray]:
         """Returns the objective and its gradient in float64."""
-        self.num_evaluations += 1
         flat = torch.tensor(parameters, dtype=torch.float64, requires_grad=True)
         weights, bias, _ = self.unpacked(flat)
         # Each chunk adds to the gradients with respect to these; autograd continues from the sums.
-        inputs = [each.detach().to(self._dtype).requires_grad_() for each in (weights, bias)]
+        inputs = [each.detach().float().requires_grad_() for each in (weights, bias)]
         sums = [torch.zeros_like(weights), torch.zeros_like(bias)]
         penalty = 0.5 * self._l2 * flat[: math.prod(self._shape)].square().sum()
         value = float(penalty.detach())
         for rows in _chunks(len(self._labels)):
-            logits = _logits(_read(self._layers, rows, self._dtype), *inputs)
+            logits = _logits(_read(self._layers, rows, torch.float32), *inputs)
             labels = torch.from_numpy(self._labels[rows]).long()
             losses = torch.nn.functional.cross_entropy(logits, labels, reduction="none")
             loss = losses.sum(dtype=torch.float64) / len(self._labels)
@@ -138,7 +134,6 @@ def fit(
         layer_weights=layer_weights.tolist(),
         loss=float(found.fun),
         num_iterations=int(found.nit),
-        num_evaluations=objective.num_evaluations,
         converged=bool(found.success),
     )
 

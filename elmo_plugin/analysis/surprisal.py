@@ -1,33 +1,29 @@
-"""The surprisal of words under a biLM and its softmax."""
+"""The surprisal of words under a biLM and its softmax: of a text, and of minimal pairs."""
 
 import math
-from dataclasses import dataclass, field
-from html import escape
-from typing import Dict, Iterable, Iterator, List, Sequence, Tuple
+from dataclasses import asdict, dataclass, field
+from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Sequence
 
 import numpy
 import torch
 
 from elmo_plugin.bilm import Bilm
 from elmo_plugin.bilm.files.softmax import SoftmaxWeights
+from elmo_plugin.bilm.pretraining.language_model import Perplexity, perplexity_of
 from elmo_plugin.bilm.pretraining.next_word_loss import next_word_losses
-from elmo_plugin.bilm.pretraining.perplexity import perplexity_of
-from elmo_plugin.elmo.token_batches import map_in_batches
+from elmo_plugin.corpora.minimal_pairs import MinimalPair
+from elmo_plugin.corpora.sentence_per_line import DigestedText
+from elmo_plugin.elmo.token_batches import map_in_batches, sentence_groups
 from elmo_plugin.util.errors import ConfigurationError
-from elmo_plugin.util.html import table
 
-#: In `both`, the surprisal is the mean of the other two; `SentenceScore.top_k` has another formula.
+#: In `both`, the surprisal is the mean of the other two.
 DIRECTIONS = ("forward", "backward", "both")
-#: The value of one nat in each unit.
-UNITS = {"bits": 1.0 / math.log(2.0), "nats": 1.0}
+#: One nat in bits.
+BITS = 1.0 / math.log(2.0)
 # The first ids of a vocabulary.
-_NUM_SPECIALS = 3
-_BEGIN_SENTENCE, _END_SENTENCE, _UNKNOWN = range(_NUM_SPECIALS)
-# Positions whose probabilities of all words are in memory at once.
-_WORDS_AT_ONCE = 64
-
-#: Words and their probabilities, the most probable first.
-TopK = List[Tuple[str, float]]
+_BEGIN_SENTENCE, _END_SENTENCE, _UNKNOWN = range(3)
+# Groups of minimal pairs.
+_KINDS = ("set", "phenomenon", "field", "all")
 
 
 @dataclass(frozen=True)
@@ -47,12 +43,6 @@ class SentenceScore:
     both: numpy.ndarray
     #: The surprisal of `</S>` (`forward`) and of `<S>` (`backward`), and their mean (`both`).
     ends: Dict[str, float]
-    #: For each direction, the most probable words `w` at each position, if requested, without
-    #: `<S>`, `</S>` and `<UNK>`. Unlike the surprisal, the probability of `both` is not a mean. It
-    #: is p(w | left) p(w | right) / p(w), renormalised without these three: Bayes' rule if left and
-    #: right are independent given `w`. p(w) is the frequency of `w` in the training text, uniform
-    #: if the softmax has no counts.
-    top_k: Dict[str, List[TopK]] = field(default_factory=dict)
 
     def surprisal(self, direction: str) -> float:
         """The sum over the sentence in nats, including `<S>` or `</S>`."""
@@ -62,21 +52,11 @@ class SentenceScore:
         """Per prediction: one for each word, and one for the boundary."""
         return perplexity_of(self.surprisal(direction) / (len(self.words) + 1))
 
-    def _repr_html_(self) -> str:
-        rows = [
-            (escape(word), *(f"{surprisal:.2f}" for surprisal in of_word))
-            for word, *of_word in zip(self.words, self.forward, self.backward, self.both)
-        ]
-        rows.append(("perplexity", *(f"{self.perplexity(name):.1f}" for name in DIRECTIONS)))
-        return table(("surprisal in nats", *DIRECTIONS), rows)
-
 
 class Scorer:
     """
     Computes the surprisal of words with a biLM and its full softmax. A sentence's scores do not
     depend on other sentences. `bilm` must be in evaluation mode, neither stateful nor forward-only.
-    `top_k` is the number of most probable words to find at each position. If it is not 0, RAM also
-    holds the words found, and about 1,000 bytes per word of the vocabulary.
 
     # Examples
 
@@ -89,15 +69,10 @@ class Scorer:
             print(score.forward, score.perplexity("both"))
     """
 
-    def __init__(self, bilm: Bilm, softmax: SoftmaxWeights, top_k: int = 0) -> None:
+    def __init__(self, bilm: Bilm, softmax: SoftmaxWeights) -> None:
         self._bilm = bilm
-        self._words = softmax.words
-        self._top_k = min(top_k, len(softmax.words) - _NUM_SPECIALS)
         self._ids = {word: number for number, word in enumerate(softmax.words)}
         device = bilm.boundary_ids.device
-        # Without counts, all words are equally frequent.
-        counts = torch.tensor(softmax.counts or [1] * len(softmax.words), device=device)
-        self._log_counts = counts[_NUM_SPECIALS:].clamp_min(1).log()
         self._weight = softmax.weight.detach().to(device, torch.float32)
         self._bias = softmax.bias.detach().to(device, torch.float32)
 
@@ -137,32 +112,130 @@ class Scorer:
             part = slice(first, first + len(words) + 1)
             first = part.stop
             known = [id_ != _UNKNOWN for id_ in of_words]
-            top_k = self._top_k_words(before[part][:-1], after[part][1:])
             # In the order of the text, shape: (num_words + 1,)
             forward, backward = of_directions[:, part]
             ends = {"forward": float(forward[-1]), "backward": float(backward[0])}
             ends["both"] = (ends["forward"] + ends["backward"]) / 2.0
             surprisals = (forward[:-1], backward[1:], (forward[:-1] + backward[1:]) / 2.0)
-            scores.append(SentenceScore(words, known, *surprisals, ends, top_k))
+            scores.append(SentenceScore(words, known, *surprisals, ends))
         return scores
 
-    def _top_k_words(self, before: torch.Tensor, after: torch.Tensor) -> Dict[str, List[TopK]]:
-        """From the hidden states before and after each word, shape `(num_words, dim)` each."""
-        if not self._top_k:
-            return {}
-        found: Dict[str, List[TopK]] = {direction: [] for direction in DIRECTIONS}
-        for hidden in zip(before.split(_WORDS_AT_ONCE), after.split(_WORDS_AT_ONCE)):
-            # Shape: (at most 64, num_words in the vocabulary)
-            forward, backward = (
-                torch.addmm(self._bias, states, self._weight.t()).log_softmax(dim=1)
-                for states in hidden
-            )
-            forward, backward = forward[:, _NUM_SPECIALS:], backward[:, _NUM_SPECIALS:]
-            both = (forward + backward - self._log_counts).log_softmax(dim=1)
-            for direction, log_probabilities in zip(DIRECTIONS, (forward, backward, both)):
-                best, ids = log_probabilities.exp().topk(self._top_k)
-                found[direction] += [
-                    [(self._words[id_ + _NUM_SPECIALS], value) for value, id_ in zip(*row)]
-                    for row in zip(best.tolist(), ids.tolist())
-                ]
-        return found
+
+def rows_of_words(score: SentenceScore) -> List[List[str]]:
+    """The head of a table, and a row for each word and boundary. Surprisals are in bits."""
+    begin, end = (_in_bits(score.ends[name]) for name in ("backward", "forward"))
+    rows = [["position", "word", "known", *DIRECTIONS], ["0", "<S>", "yes", "", begin, ""]]
+    for position, (word, known) in enumerate(zip(score.words, score.known)):
+        surprisals = (_in_bits(getattr(score, name)[position]) for name in DIRECTIONS)
+        rows.append([str(position + 1), word, "yes" if known else "no", *surprisals])
+    return [*rows, [str(len(score.words) + 1), "</S>", "yes", end, "", ""]]
+
+
+def rows_of_sentence(score: SentenceScore) -> List[List[str]]:
+    """The head of a table, and one row, with the sums of a sentence in bits."""
+    sums = [_in_bits(score.surprisal(direction)) for direction in DIRECTIONS]
+    perplexities = [f"{score.perplexity(direction):.4f}" for direction in DIRECTIONS]
+    head = ["words", *DIRECTIONS, *(f"{direction}_perplexity" for direction in DIRECTIONS)]
+    return [head, [str(len(score.words)), *sums, *perplexities]]
+
+
+def _in_bits(nats: float) -> str:
+    return f"{nats * BITS:.6f}"
+
+
+@dataclass
+class ScoredText:
+    """How much of a text has been scored. An interrupted run continues from it."""
+
+    num_lines: int = 0
+    num_words: int = 0
+    #: In each direction.
+    num_predictions: int = 0
+    text_sha256: str = ""
+    #: The text's surprisal in each direction.
+    nats: Dict[str, float] = field(default_factory=lambda: {"forward": 0.0, "backward": 0.0})
+
+    def perplexity(self) -> Dict[str, float]:
+        metric = Perplexity()
+        for direction, nats in self.nats.items():
+            metric(direction, nats, self.num_predictions)
+        return metric.get_metric()
+
+
+def score_text(
+    scorer: Scorer,
+    text: DigestedText,
+    rows: Callable[[SentenceScore], List[List[str]]],
+    done: ScoredText,
+    commit: Callable[[str, Dict[str, Any]], object],
+    location: str,
+    batch_size: int = 64,
+    on_progress: Callable[[int], object] = lambda num_lines: None,
+) -> None:
+    """
+    Scores the sentences of a text and skips empty lines. After a kill, the same call continues
+    after the last commit and writes the same lines, because the batches are the same.
+
+    `rows` is `rows_of_words` or `rows_of_sentence`; the number of the line stands before each row.
+    `done` is the state of the last commit, updated in place, or `ScoredText()` for a new run.
+    `commit` receives the next lines and the fields of `done` after them, for the last time at the
+    end of the text; a text without words gets no commit. Raises `ConfigurationError`, which names
+    the `location` of unfinished work, if the text no longer begins with the lines done.
+    """
+    sentences = text.sentences()
+    text.skip(sentences, done.num_lines, done.text_sha256, location)
+    on_progress(done.num_lines)
+    for group in sentence_groups(sentences, batch_size):
+        numbers = [line_number for line_number, words in group if words]
+        scores = scorer.score([words for _, words in group if words], batch_size)
+        lines = []
+        for line_number, score in zip(numbers, scores):
+            head, *cells = rows(score)
+            if not done.num_predictions:
+                lines.append(["line", *head])
+            lines += [[str(line_number), *row] for row in cells]
+            done.num_predictions += len(score.words) + 1
+            for direction in done.nats:
+                done.nats[direction] += score.surprisal(direction)
+        done.num_lines, done.text_sha256 = text.num_lines, text.sha256
+        done.num_words = text.num_tokens
+        if done.num_predictions:
+            # Work without a line would stay unfinished for ever.
+            commit("".join("\t".join(line) + "\n" for line in lines), asdict(done))
+        on_progress(len(group))
+
+
+class PairAccuracy(NamedTuple):
+    """How many pairs a group has, and in how many the good sentence is more likely."""
+
+    #: `set`, `phenomenon`, `field` or `all`.
+    kind: str
+    name: str
+    num_pairs: int
+    #: The share of right pairs in each of `DIRECTIONS`. A tie is wrong, as in BLiMP.
+    shares: List[float]
+
+
+def pair_accuracies(
+    scorer: Scorer,
+    pairs: Sequence[MinimalPair],
+    batch_size: int = 64,
+    on_progress: Callable[[int], object] = lambda num_pairs: None,
+) -> List[PairAccuracy]:
+    """
+    Scores the sentences of pairs, and returns the accuracies of each set, phenomenon and field, and
+    of all pairs. Calls `on_progress(1)` after each pair.
+    """
+    scores = scorer.score((each for pair in pairs for each in (pair.good, pair.bad)), batch_size)
+    groups: Dict[str, Dict[str, List[List[bool]]]] = {kind: {} for kind in _KINDS}
+    for pair, good, bad in zip(pairs, scores, scores):
+        right = [good.surprisal(name) < bad.surprisal(name) for name in DIRECTIONS]
+        for kind, name in zip(_KINDS, (pair.uid, pair.phenomenon, pair.field, "all")):
+            if name:
+                groups[kind].setdefault(name, []).append(right)
+        on_progress(1)
+    return [
+        PairAccuracy(kind, name, len(right), numpy.mean(right, axis=0).tolist())
+        for kind in _KINDS
+        for name, right in groups[kind].items()
+    ]

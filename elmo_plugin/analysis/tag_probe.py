@@ -2,16 +2,13 @@
 Predicts tags of words from each layer of a biLM: section 5.3, Table 6 of Peters et al. (2018).
 """
 
-import hashlib
-import math
 from collections import Counter
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Callable, Dict, Iterator, List, Mapping, Optional, Sequence
 
 import numpy
-import torch
 
 from elmo_plugin.analysis.features import Features, SpannedSentence, compute_features
 from elmo_plugin.analysis.representations import Representation
@@ -19,10 +16,12 @@ from elmo_plugin.analysis.softmax_regression import Classifier, fit, predict
 from elmo_plugin.corpora.tagged_words import TaggedSentence
 from elmo_plugin.util.bootstrap import BootstrappedScore, Difference, bootstrap
 from elmo_plugin.util.errors import ConfigurationError, optional_package
-from elmo_plugin.util.weights import save_atomically
 
 MIX = "mix"
 SPLITS = ("train", "dev", "test")
+#: The penalty of `Objective`.
+L2 = 1e-4
+_MAX_ITERATIONS = 1000
 
 
 @dataclass(frozen=True)
@@ -51,23 +50,15 @@ class TagScore:
 class TagProbe:
     """
     Fits linear classifiers of tags on frozen word vectors. `splits` are the sentences of `train`,
-    `dev` and `test`; RAM holds them, about 170 bytes per token. `folder` holds vectors and
-    classifiers, which are reused if already there. `Objective` explains `l2`. Raises
-    `ConfigurationError` if the training set has fewer than two tags.
+    `dev` and `test`; RAM holds them, about 170 bytes per token. `folder` holds vectors, which are
+    reused if already there. Raises `ConfigurationError` if the training set has fewer than two
+    tags.
     """
 
-    def __init__(
-        self,
-        splits: Mapping[str, Sequence[TaggedSentence]],
-        folder: Path,
-        l2: float = 1e-4,
-        max_iterations: int = 1000,
-    ) -> None:
-        if not 0.0 <= l2 < math.inf:
-            raise ConfigurationError(f"Expected a finite `l2` of at least 0, found {l2}.")
+    def __init__(self, splits: Mapping[str, Sequence[TaggedSentence]], folder: Path) -> None:
         # A missing solver must be reported before vectors are computed.
         optional_package("scipy.optimize", "Fitting a probe")
-        self._folder, self._l2, self._max_iterations = folder, l2, max_iterations
+        self._folder = folder
         self._sentences = {split: splits[split] for split in SPLITS}
         found = {tag for sentence in splits["train"] for tag in sentence.tags}
         if len(found) < 2:
@@ -138,28 +129,12 @@ class TagProbe:
         previous: Optional[BootstrappedScore] = None
         for name, chosen in choices.items():
             layers = {s: [features[s].layer(number) for number in chosen] for s in SPLITS}
-            classifier = self._fitted(features["train"], layers["train"], chosen, on_iteration)
+            solver = (L2, _MAX_ITERATIONS, on_iteration)
+            classifier = fit(layers["train"], self._gold["train"], len(self.tags), *solver)
             dev, test = (self._accuracy(s, predict(classifier, layers[s])) for s in SPLITS[1:])
             difference = None if previous is None else test.overall.minus(previous)
             yield TagScore(representation.name, name, dev, test, classifier, difference)
             previous = test.overall
-
-    def _fitted(
-        self,
-        features: Features,
-        layers: List[numpy.ndarray],
-        chosen: List[int],
-        on_iteration: Callable[[int], object],
-    ) -> Classifier:
-        labels = self._gold["train"]
-        settings = f"{features.folder.name} {chosen} {self._l2} {self._max_iterations}"
-        digest = hashlib.blake2b(settings.encode() + labels.tobytes(), digest_size=16)
-        path = self._folder / f"classifier_{digest.hexdigest()}.pt"
-        if not path.exists():
-            solver = (self._l2, self._max_iterations, on_iteration)
-            save_atomically(asdict(fit(layers, labels, len(self.tags), *solver)), path)
-        # A new classifier is read back too, so that both cases return the same values.
-        return Classifier(**torch.load(path, weights_only=True))
 
     def _accuracy(self, split: str, predicted: numpy.ndarray) -> Accuracy:
         is_correct = predicted == self._gold[split]

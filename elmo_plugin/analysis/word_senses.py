@@ -27,22 +27,13 @@ _DECIMALS = 9
 @dataclass(frozen=True)
 class SenseScore:
     """
-    Precision (over answers), recall (over all words) and F1, from 0 to 1, as in
-    [Raganato et al. (2017)](https://aclanthology.org/E17-1010/). An answer is correct if it is a
-    gold sense.
+    F1, from 0 to 1, as in [Raganato et al. (2017)](https://aclanthology.org/E17-1010/): precision
+    is over answers, recall over all words. An answer is correct if it is a gold sense.
     """
 
     num_correct: int
     num_answered: int
     num_words: int
-
-    @property
-    def precision(self) -> float:
-        return self.num_correct / max(self.num_answered, 1)
-
-    @property
-    def recall(self) -> float:
-        return self.num_correct / max(self.num_words, 1)
 
     @property
     def f1(self) -> float:

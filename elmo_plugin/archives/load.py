@@ -13,7 +13,6 @@ from unittest.mock import patch
 import torch
 from allennlp.common import Params
 from allennlp.common.checks import ConfigurationError as AllenNlpError
-from allennlp.common.checks import check_for_gpu
 from allennlp.models import Archive, archival
 from allennlp.nn import util as nn_util
 from allennlp.predictors import Predictor
@@ -78,6 +77,18 @@ def load_archive(
                 ) from error
 
 
+def check_for_gpu(device: Any) -> None:
+    """Raises `ConfigurationError` if a device, or one of a list, is a GPU that is not here."""
+    num_gpus = torch.cuda.device_count()
+    for each in device if isinstance(device, list) else [device]:
+        index = each.index if isinstance(each, torch.device) else each
+        if index is not None and index >= num_gpus:
+            raise ConfigurationError(
+                f"There is no GPU {index}: PyTorch finds {num_gpus}. To compute on the CPU, leave "
+                "out --cuda-device, or set `cuda_device` to -1."
+            )
+
+
 def load_predictor(
     archive_file: Union[str, PathLike],
     cuda_device: int = -1,
@@ -125,14 +136,14 @@ def _overridden(
         if every_instance:
             overrides, limits = without_limits(config, overrides)
         overridden = Params.from_file(folder / archival.CONFIG_NAME, overrides)
-    except (AttributeError, RuntimeError, TypeError, ValueError) as error:
+    except (AttributeError, RuntimeError, TypeError, ValueError, ConfigurationError) as error:
         reason = str(error).partition("\n")[0]
         raise ConfigurationError(
             f"{location}: expected `overrides` of single settings, such as {{'model.dropout': 0.1}}"
             f", and a config.json without a repeated setting, found {overrides!r:.300}: {reason}"
         ) from error
     for setting, value in limits.items():
-        logger.warning(
+        logger.info(
             f"{location} was trained with {setting} = {value!r}; this limit is lifted, to read "
             "whole files. To keep it, set it in --overrides."
         )

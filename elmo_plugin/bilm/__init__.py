@@ -23,4 +23,3 @@ __all__ = [
 # Files import the model and never the reverse, so its methods for files are added here.
 Bilm.from_pretrained = classmethod(folders.from_pretrained)  # type: ignore[assignment]
 Bilm.save_pretrained = folders.save_pretrained
-Bilm.push_to_hub = folders.push_to_hub

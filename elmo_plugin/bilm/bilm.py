@@ -1,6 +1,6 @@
 import hashlib
 import json
-from typing import Any, Callable, ClassVar, Dict, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, ClassVar, Dict, NamedTuple, Optional, Tuple
 
 import torch
 from torch.nn.functional import pad
@@ -13,10 +13,8 @@ from elmo_plugin.bilm.stored_options import (
     decode_stored_options,
     encode_stored_options,
 )
-from elmo_plugin.bilm.token_layer import CharacterEncoder, TokenEmbeddings, TokenLayerTable
+from elmo_plugin.bilm.token_layer import CharacterEncoder, TokenEmbeddings
 from elmo_plugin.bilm.vocabulary_file import BEGIN_SENTENCE, END_SENTENCE
-from elmo_plugin.modules.linear.int8 import Int8Linear
-from elmo_plugin.modules.linear.packed import PackedLinear, tracks_gradients
 from elmo_plugin.modules.recurrent.packing import Packing
 from elmo_plugin.modules.recurrent.scan import RecurrentState
 from elmo_plugin.util.bfloat16 import warn_of_slow_bilm
@@ -60,7 +58,6 @@ class Bilm(torch.nn.Module):
     # Methods that `bilm/__init__.py` adds, because the model imports nothing from `bilm.files`.
     from_pretrained: ClassVar[Callable[..., "Bilm"]]
     save_pretrained: ClassVar[Callable[..., None]]
-    push_to_hub: ClassVar[Callable[..., str]]
 
     def __init__(
         self,
@@ -84,7 +81,6 @@ class Bilm(torch.nn.Module):
         )
         self.lstm = BidirectionalLstm(options)
         self.weights_version = 0  #: Increases when weights may have changed; see `train`.
-        self._token_table: Optional[TokenLayerTable] = None
         self._state: Optional[BilstmState] = None
         self.register_buffer(
             "boundary_ids", self.characters.batch_ids([[BEGIN_SENTENCE, END_SENTENCE]])[0], False
@@ -155,46 +151,17 @@ class Bilm(torch.nn.Module):
             raise ValueError(f"biLM: expected {problem}")
         return mask
 
-    def precompute(self, words: Sequence[str]) -> None:
-        """
-        Computes the token layer of `words` in advance, `token_dim` numbers for each. `forward` then
-        runs the character encoder for them only if its gradients are needed. The table is dropped
-        when weights are loaded or moved, and by `train()` and `eval()`.
-        """
-        self._token_table = (
-            TokenLayerTable(self.character_encoder, self.characters, words) if words else None
-        )
-
     def reset_state(self) -> None:
         """Sets the carried state of a stateful biLM to zero."""
         self._state = None
 
-    def to_int8(self) -> "Bilm":
-        """
-        Quantises the weights to int8, with a scale per row. They need a quarter of the memory and
-        cannot be trained any more; layers change by about 1 %. At the published size, on a CPU with
-        VNNI, it is faster than float32 and no faster than bfloat16 (`benchmarks/embed.py`).
-        """
-        convolutions = getattr(self.character_encoder, "convolutions", None)
-        for parent in list(self.modules()):
-            for name, layer in list(parent.named_children()):
-                # Convolutions have few weights and short rows: little speed, large errors.
-                if type(layer) is PackedLinear and parent is not convolutions:
-                    setattr(parent, name, Int8Linear(layer))
-        self._notice_change()
-        return self.requires_grad_(False)
-
     def train(self, mode: bool = True) -> "Bilm":
         """Also marks weights as changed. Call it, or `eval`, after changes through `.data`."""
-        self._notice_change()
+        self.weights_version += 1
         return super().train(mode)
 
-    def _notice_change(self) -> None:
-        self._token_table = None
-        self.weights_version += 1
-
     def _apply(self, fn: Callable, recurse: bool = True) -> "Bilm":
-        self._notice_change()
+        self.weights_version += 1
         # The state is no buffer, so it would keep its device and type.
         self._state = None
         return super()._apply(fn, recurse)
@@ -202,7 +169,7 @@ class Bilm(torch.nn.Module):
     def _load_from_state_dict(
         self, state_dict: Dict[str, torch.Tensor], prefix: str, *args: Any
     ) -> None:
-        self._notice_change()
+        self.weights_version += 1
         name = f"{prefix}{STORED_OPTIONS}"
         if name in state_dict:
             stored = BilmOptions.from_dict(decode_stored_options(state_dict[name])["options"])
@@ -228,11 +195,8 @@ class Bilm(torch.nn.Module):
         lengths = mask.sum(dim=1) + 2
         rows.scatter_(1, lengths.unsqueeze(1) - 1, 1)
         words = torch.cat([self.boundary_ids, words])
-        encode = self._token_table or self.character_encoder
-        if tracks_gradients(*self.character_encoder.parameters()):
-            encode = self.character_encoder
         # Shape: (batch_size, num_tokens + 2, token_dim), (batch_size,)
-        return encode(words)[rows], lengths
+        return self.character_encoder(words)[rows], lengths
 
     def _initial_state(self, batch_size: int) -> Optional[BilstmState]:
         if self.warm_up:
@@ -262,9 +226,7 @@ def fingerprint(bilm: Bilm) -> str:
 
 
 def weights_type(bilm: Bilm) -> str:
-    """The type of the weights: `float32`, `bfloat16` or `int8`, see `load_bilm`."""
-    if any(isinstance(module, Int8Linear) for module in bilm.modules()):
-        return "int8"
+    """The type of the weights: `float32` or `bfloat16`, see `load_bilm`."""
     return str(next(bilm.parameters()).dtype).replace("torch.", "")
 
 

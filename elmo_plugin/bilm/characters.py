@@ -18,7 +18,7 @@ _TABLE_BOUNDARIES = {BEGIN_SENTENCE: "<bos>", END_SENTENCE: "<eos>"}
 _MAX_CACHED = 100_000
 
 
-@dataclass
+@dataclass(eq=False)
 class CharacterMap:
     """
     Converts words to character ids, like bilm-tf's `UnicodeCharsVocabulary`: begin of word,
@@ -94,9 +94,6 @@ class WordMap(CharacterMap):
         super().__init__(max_characters_per_token=1, n_characters=len(words) + 1)
         self._rows = {word: row for row, word in enumerate(words)}
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, WordMap) and self._rows == other._rows
-
     def _ids(self, word: str) -> numpy.ndarray:
         return numpy.array([self._rows.get(word, self._rows[UNKNOWN]) + 1], numpy.int32)
 
@@ -116,13 +113,6 @@ class TableMap(CharacterMap):
         self._longest = options.max_characters_per_token
         num_ids = (self._longest if options.characters else 0) + (1 if options.words else 0)
         super().__init__(num_ids, options.n_characters, self._characters.get("<pad>", 0))
-
-    def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, TableMap)
-            and (self._characters, self._words) == (other._characters, other._words)
-            and self._longest == other._longest
-        )
 
     def parts(self, character_ids: torch.Tensor) -> List[Tuple[torch.Tensor, int]]:
         parts = []

@@ -11,7 +11,7 @@ from elmo_plugin.bilm.settings import (
     BOOLEAN,
     BOUND,
     FILTERS,
-    Kind,
+    Values,
     read_part,
     read_setting,
     setting,
@@ -27,28 +27,16 @@ CHARACTER_SPECIALS = ("<bos>", "<eos>", "<bow>", "<eow>", "<pad>", "<oov>")
 WORD_SPECIALS = ("<oov>",)
 
 
-def _is_vocabulary(value: Any) -> bool:
-    return (
-        isinstance(value, list)
-        and tuple(value[: len(SPECIALS)]) == SPECIALS
-        and all(isinstance(word, str) for word in value)
-        and len(set(value)) == len(value)
-    )
-
-
-_NUM_CHARACTERS = Kind(
+_NUM_CHARACTERS = Values(
     "262 (bilm-tf trains with 261, without padding: write 262, the weights do not change)",
     lambda value: type(value) is int and value == 262,
 )
-_UNIT = Kind("table or byte", lambda value: value in ("table", "byte"))
-_WORDS = Kind(
-    f"a list of different words that begins with {', '.join(SPECIALS)}", _is_vocabulary, tuple
-)
+_UNIT = Values("table or byte", lambda value: value in ("table", "byte"))
 
 
-def _different(what: str, *needed: str) -> Kind:
+def _different(what: str, *needed: str) -> Values:
     """A list of different strings that contains those that are needed."""
-    return Kind(
+    return Values(
         f"a list of different {what} with {', '.join(needed)} among them",
         lambda value: (
             isinstance(value, list)
@@ -57,6 +45,9 @@ def _different(what: str, *needed: str) -> Kind:
         ),
         tuple,
     )
+
+
+_WORDS = _different("words", *SPECIALS)
 
 
 def read_source(options_file: Union[str, PathLike]) -> Any:
@@ -147,15 +138,8 @@ class CharacterTableOptions(CharacterCnnOptions):
         return self.num_filters + self.word_dim
 
     def problem(self) -> str:
-        num_ids = len(self.characters) + 1
-        if self.n_characters != num_ids:
-            return f"{num_ids} for `char_cnn.n_characters`, found {self.n_characters}"
-        if bool(self.characters) != bool(self.filters) or bool(self.words) != bool(self.word_dim):
-            return (
-                "`char_cnn.filters` with `characters` and `word_dim` with `words`, found one alone"
-            )
-        if not self.num_features or self.n_highway and not self.filters:
-            return "`char_cnn.characters` or `words`, and no `n_highway` without the former"
+        if bool(self.characters) != bool(self.filters):
+            return "`char_cnn.filters` with `characters`, found one alone"
         return super().problem()
 
 
@@ -244,21 +228,12 @@ class BilmOptions:
         lstm = read_part(LstmOptions, source, "lstm", location)
         if lstm.projection_dim is None:
             lstm = replace(lstm, proj_clip=None)
-        if words is not None:
-            expected = read_setting(
-                source, "n_tokens_vocab", location, whole_number(1, 10**9), len(words)
-            )
-            if len(words) != expected:
-                raise ConfigurationError(
-                    f"{location}: expected {expected} words, which is `n_tokens_vocab`, found "
-                    f"{len(words)}. Use the vocabulary with which the biLM was trained."
-                )
         bidirectional = read_setting(source, "bidirectional", location, BOOLEAN, True)
         return cls(cnn, lstm, source, bidirectional, words)
 
     def with_words(self, words: Sequence[str], location: str = "biLM options") -> "BilmOptions":
         """The options with these words, also in `source`. Raises the errors of `from_dict`."""
-        source = {"n_tokens_vocab": len(words), **self.source, "vocabulary": list(words)}
+        source = {**self.source, "n_tokens_vocab": len(words), "vocabulary": list(words)}
         return self.from_dict(source, location)
 
     def to_json(self, **changes: Any) -> str:

@@ -9,7 +9,7 @@ from elmo_plugin.util.errors import ConfigurationError
 Part = TypeVar("Part")
 
 
-class Kind(NamedTuple):
+class Values(NamedTuple):
     """The values that a setting may have: described in messages, tested, and converted."""
 
     description: str
@@ -17,9 +17,9 @@ class Kind(NamedTuple):
     convert: Callable[[Any], Any] = lambda value: value
 
 
-def whole_number(minimum: int = 1, maximum: int = 1_000_000) -> Kind:
+def whole_number(minimum: int = 1, maximum: int = 1_000_000) -> Values:
     """A whole number within bounds. A larger one is a mistake that could use up all RAM."""
-    return Kind(
+    return Values(
         f"a whole number of at least {minimum} and at most {maximum:,}",
         # Not `isinstance`, by which true is an `int`.
         lambda value: type(value) is int and minimum <= value <= maximum,
@@ -34,24 +34,24 @@ def _is_filters(value: Any) -> bool:
     )
 
 
-BOOLEAN = Kind("true or false", lambda value: isinstance(value, bool))
+BOOLEAN = Values("true or false", lambda value: isinstance(value, bool))
 # 0 stands for no bound.
-BOUND = Kind(
+BOUND = Values(
     "a number not below 0",
     lambda value: type(value) in (int, float) and 0 <= value < math.inf,
     lambda value: value or None,
 )
-ACTIVATION = Kind("relu or tanh", lambda value: value in ("relu", "tanh"))
-FILTERS = Kind(
+ACTIVATION = Values("relu or tanh", lambda value: value in ("relu", "tanh"))
+FILTERS = Values(
     "a list of [width, number] pairs of whole numbers above 0",
     lambda value: _is_filters(value) and len(value) > 0,
     lambda value: tuple((width, number) for width, number in value),
 )
 
 
-def setting(kind: Kind, default: Any = MISSING, name: str = "", hide: bool = False) -> Any:
+def setting(values: Values, default: Any = MISSING, name: str = "", hide: bool = False) -> Any:
     """A field of a dataclass. `name` is its name in the JSON, if it is another one."""
-    return field(default=default, repr=not hide, metadata={"kind": kind, "name": name})
+    return field(default=default, repr=not hide, metadata={"values": values, "name": name})
 
 
 def read_part(part: Type[Part], source: Any, name: str, location: str) -> Part:
@@ -61,7 +61,7 @@ def read_part(part: Type[Part], source: Any, name: str, location: str) -> Part:
             source,
             f"{name}.{each.metadata['name'] or each.name}",
             location,
-            each.metadata["kind"],
+            each.metadata["values"],
             each.default,
         )
         for each in fields(part)  # type: ignore[arg-type]
@@ -73,13 +73,12 @@ def read_setting(
     source: Any,
     name: str,
     location: str,
-    kind: Kind,
+    values: Values,
     default: Any = MISSING,
-    origin: str = "options.json of bilm-tf",
 ) -> Any:
     """
     The value of a dotted name, or `default` if missing or null. Raises `ConfigurationError` that
-    begins with `location` and says that `origin` holds such settings.
+    begins with `location`.
     """
     value = source
     for part in name.split("."):
@@ -88,11 +87,11 @@ def read_setting(
         return default
     if value is MISSING:
         raise ConfigurationError(
-            f"{location}: `{name}` is missing; expected {kind.description}, as in the {origin} "
-            "with which the biLM was trained."
+            f"{location}: `{name}` is missing; expected {values.description}, as in the file with "
+            "which the biLM was trained."
         )
-    if not kind.accepts(value):
+    if not values.accepts(value):
         raise ConfigurationError(
-            f"{location}: expected {kind.description} for `{name}`, found {value!r:.80}."
+            f"{location}: expected {values.description} for `{name}`, found {value!r:.80}."
         )
-    return kind.convert(value)
+    return values.convert(value)

@@ -1,16 +1,15 @@
 """The token layer of a biLM: the vector of each word, from its characters or from a table."""
 
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, List, Optional, Tuple
 
 import torch
 from torch.nn.functional import pad
 
-from elmo_plugin.bilm.characters import CharacterMap, map_of
+from elmo_plugin.bilm.characters import map_of
 from elmo_plugin.bilm.options import BilmOptions, CharacterTableOptions
 from elmo_plugin.modules import tuning
 from elmo_plugin.modules.character_convolution import can_look_up, character_maxima
-from elmo_plugin.modules.linear.packed import PackedLinear
-from elmo_plugin.util.tensors import WeightState
+from elmo_plugin.modules.packed_linear import PackedLinear
 
 
 class _TokenLayer(torch.nn.Module):
@@ -184,44 +183,6 @@ class TokenEmbeddings(_TokenLayer):
     def forward(self, token_ids: torch.Tensor) -> torch.Tensor:
         """From shape `(num_words, 1)` to `(num_words, output_dim)`."""
         return self.embedding(token_ids.squeeze(1))
-
-
-class TokenLayerTable:
-    """Looks up the token layer of `words`. Computes others, and all if weights have changed."""
-
-    def __init__(
-        self,
-        encoder: _TokenLayer,
-        characters: CharacterMap,
-        words: Sequence[str],
-    ) -> None:
-        self._encoder = encoder
-        self._weights = WeightState(list(encoder.parameters()))
-        weight = encoder.embedding.weight
-        words = list(dict.fromkeys(words))
-        self._vectors = weight.new_empty(len(words), encoder.output_dim)
-        self._rows: Dict[bytes, int] = {}
-        with torch.no_grad():
-            for first in range(0, len(words), tuning.WORDS_AT_ONCE):
-                # Shape: (num_words, max_characters_per_token)
-                ids = characters.batch_ids([words[first : first + tuning.WORDS_AT_ONCE]])[0]
-                self._vectors[first : first + len(ids)] = encoder(ids.to(weight.device))
-                for row, word_ids in enumerate(ids.numpy(), start=first):
-                    self._rows[word_ids.tobytes()] = row
-
-    def __call__(self, character_ids: torch.Tensor) -> torch.Tensor:
-        """From shape `(num_words, max_characters_per_token)` to `(num_words, output_dim)`."""
-        if not self._weights.is_current(list(self._encoder.parameters())):
-            return self._encoder(character_ids)
-        rows = torch.tensor(
-            [self._rows.get(ids.tobytes(), -1) for ids in character_ids.cpu().numpy()],
-            device=character_ids.device,
-        )
-        unknown = rows < 0
-        vectors = self._vectors[rows]
-        if bool(unknown.any()):
-            vectors[unknown] = self._encoder(character_ids[unknown]).to(vectors.dtype)
-        return vectors
 
 
 def _reset_linear(layer: torch.nn.Linear) -> None:

@@ -2,7 +2,7 @@
 
 import copy
 from dataclasses import replace
-from typing import Dict, NamedTuple, Optional, Sequence, Tuple
+from typing import Dict, Optional, Sequence, Tuple
 
 import torch
 
@@ -14,24 +14,19 @@ from elmo_plugin.util.errors import ConfigurationError
 _BATCH_SIZE = 32
 
 
-class Magnitudes(NamedTuple):
-    """The root mean squares of the token layer, and of the recurrent layers together."""
-
-    token: float
-    recurrent: float
-
-
 def unit_layers(
-    bilm: Bilm, softmax: Optional[SoftmaxWeights], magnitudes: Magnitudes
-) -> Tuple[Bilm, Optional[SoftmaxWeights]]:
+    bilm: Bilm, softmax: Optional[SoftmaxWeights], sentences: Sequence[Sequence[str]]
+) -> Tuple[Bilm, Optional[SoftmaxWeights], Tuple[float, float]]:
     """
-    Rescales the layers of a language model to a root mean square of 1. Training can lead to any
-    magnitude, because the softmax compensates for it, but small layers can slow down task models.
+    Rescales the layers of a language model to a root mean square of 1 on `sentences`, and also
+    returns the root mean squares of the token layer and of the recurrent layers before. Training
+    can lead to any magnitude, because the softmax compensates for it, but small layers can slow
+    down task models.
 
     One factor scales the token layer, and one all recurrent layers with `proj_clip`. The matrices
     that read these layers are divided by it, so words keep their probabilities, except for
-    rounding. The factors come from `layer_magnitudes`. Raises `ConfigurationError` if the LSTMs or
-    the character encoder have no projection to scale.
+    rounding. Raises `ConfigurationError` if the LSTMs or the character encoder have no projection
+    to scale, or there are no words whose layers are not zero.
     """
     options = bilm.options
     cnn = options.char_cnn
@@ -40,7 +35,8 @@ def unit_layers(
             "Expected a biLM whose token layer and LSTMs have projections, whose weights can be "
             "scaled; `lstm.projection_dim` is null or `char_cnn.projection` false."
         )
-    token_factor, lstm_factor = 1.0 / magnitudes.token, 1.0 / magnitudes.recurrent
+    magnitudes = _magnitudes(bilm, sentences)
+    token_factor, lstm_factor = (1.0 / magnitude for magnitude in magnitudes)
     clip = options.lstm.proj_clip
     clip = None if clip is None else clip * lstm_factor
     source = copy.deepcopy(options.source)
@@ -50,11 +46,11 @@ def unit_layers(
     scaled.load_state_dict({**state, STORED_OPTIONS: scaled.options_json})
     if softmax is not None:
         softmax = replace(softmax, weight=softmax.weight / lstm_factor)
-    return scaled.eval(), softmax
+    return scaled.eval(), softmax, magnitudes
 
 
-def layer_magnitudes(bilm: Bilm, sentences: Sequence[Sequence[str]]) -> Magnitudes:
-    """Measures layers on sentences. `ConfigurationError` if they are zero or there are no words."""
+def _magnitudes(bilm: Bilm, sentences: Sequence[Sequence[str]]) -> Tuple[float, float]:
+    """The root mean squares of the token layer, and of the recurrent layers together."""
     squares = torch.zeros(bilm.num_layers, dtype=torch.float64)
     num_words = 0
     # Sentences without words would be layers of `<S>` and `</S>` only.
@@ -71,7 +67,7 @@ def layer_magnitudes(bilm: Bilm, sentences: Sequence[Sequence[str]]) -> Magnitud
     token, recurrent = means[0], sum(means[1:]) / (len(means) - 1)
     if not (token > 0.0 and recurrent > 0.0):
         raise ConfigurationError("Expected words whose layers are not zero, found none.")
-    return Magnitudes(token**0.5, recurrent**0.5)
+    return token**0.5, recurrent**0.5
 
 
 def _scaled(bilm: Bilm, token_factor: float, lstm_factor: float) -> Dict[str, torch.Tensor]:

@@ -3,65 +3,52 @@ How `allennlp predict` reads its input, and what `allennlp evaluate` refuses; se
 `elmo_plugin.allennlp_patches`.
 """
 
+import logging
 import os
-import re
-import sys
-from typing import Any, Dict, Iterator, List
+from typing import Any, Dict, Iterator, List, Optional
 
 from allennlp.commands.predict import _PredictManager
 from allennlp.common import Params
 from allennlp.common.util import JsonDict
-from allennlp.data import DataLoader, Instance
+from allennlp.data import DataLoader, DatasetReader, Instance
 from allennlp.evaluation import Evaluator
 from allennlp.models import Model
+from allennlp.predictors import Predictor
 from overrides import overrides
 
+from elmo_plugin.tasks.inputs import at_least_one, read_inputs
 from elmo_plugin.util.errors import ConfigurationError
-from elmo_plugin.util.text_files import Source, numbered_lines
+
+logger = logging.getLogger(__name__)
 
 # Compressed files that AllenNLP reads and `numbered_lines` does not.
 _OTHER_COMPRESSIONS = (".bz2", ".xz")
-# The beginning of errors of `TaskPredictor.load_line`.
-_LINE = re.compile(r"^non-empty line \d+: ")
 
 
 class PredictManager(_PredictManager):
-    """Reads the input as UTF-8, with file and line in errors, and refuses an empty input."""
+    """
+    Reads raw text and corpora, too, see `read_inputs`: as UTF-8, with file and line in errors.
+    Refuses an empty input.
+    """
 
-    @property
-    def _input_name(self) -> str:
-        return "standard input" if self._input_file == "-" else self._input_file
+    def __init__(self, predictor: Predictor, input_file: str, *settings: Any) -> None:
+        super().__init__(predictor, input_file, *settings)
+        self._inputs: Optional[Iterator[Any]] = None
+        self._dataset_reader: Optional[DatasetReader]
+        if self._dataset_reader is None and not input_file.endswith(_OTHER_COMPRESSIONS):
+            found = read_inputs(predictor, input_file)
+            logger.info(found.description)
+            self._inputs = found.items
+            if found.is_corpus:
+                self._dataset_reader = predictor._dataset_reader
 
     @overrides
     def _get_json_data(self) -> Iterator[JsonDict]:
-        is_other = self._input_file.endswith(_OTHER_COMPRESSIONS)
-        yield from self._at_least_one(super()._get_json_data() if is_other else self._objects())
+        yield from self._inputs or at_least_one(super()._get_json_data(), self._input_file)
 
     @overrides
     def _get_instance_data(self) -> Iterator[Instance]:
-        yield from self._at_least_one(super()._get_instance_data())
-
-    def _objects(self) -> Iterator[JsonDict]:
-        source: Source = self._input_file
-        if source == "-":
-            # Not as a path such as /dev/stdin, which would reopen a redirected file at its start.
-            source = open(sys.stdin.fileno(), "rb", closefd=False)
-        for number, line in numbered_lines(source):
-            if line and not line.isspace():
-                try:
-                    yield self._predictor.load_line(f"{line}\n")
-                except ValueError as error:
-                    reason = _LINE.sub("", str(error))
-                    raise ValueError(f"{self._input_name}:{number}: {reason}") from error
-
-    def _at_least_one(self, inputs: Iterator[Any]) -> Iterator[Any]:
-        first = next(inputs, None)
-        if first is None:
-            raise ConfigurationError(
-                f"{self._input_name}: expected at least one instance to predict, found none."
-            )
-        yield first
-        yield from inputs
+        yield from self._inputs or at_least_one(super()._get_instance_data(), self._input_file)
 
 
 class CheckedEvaluator:

@@ -14,7 +14,7 @@ import torch
 from elmo_plugin.bilm import Bilm, load_bilm
 from elmo_plugin.bilm.files.arrays import WRITABLE_DTYPES
 from elmo_plugin.bilm.files.find import softmax_of_bilm
-from elmo_plugin.bilm.files.folders import allennlp_obstacle, check_export_folder, save_bilm
+from elmo_plugin.bilm.files.folders import check_export_folder, save_bilm
 from elmo_plugin.bilm.files.softmax import SoftmaxWeights
 from elmo_plugin.bilm.pretraining.text import TextPath, decoded
 from elmo_plugin.commands.arguments import (
@@ -30,7 +30,7 @@ from elmo_plugin.corpora.tokenizer import tokenizer_of
 from elmo_plugin.environment import chosen_bilm
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.files import is_pipe
-from elmo_plugin.util.text_files import DecodedPath, numbered_lines
+from elmo_plugin.util.text_files import DecodedPath
 
 
 @dataclass(kw_only=True)
@@ -78,9 +78,6 @@ class TextBilmArguments(BilmArguments):
     """The biLM of a command that reads whole texts, and how it reads them."""
 
     tokenize: Optional[str] = tokenize_option("the text is raw: split its lines into words")
-    vocab_path: Optional[str] = option(
-        "file with one word per line, whose token layer is computed in advance"
-    )
     batch_size: PositiveInt = option("sentences per batch", 64)
     decoding_errors: str = decoding_errors_option()
 
@@ -90,16 +87,6 @@ class TextBilmArguments(BilmArguments):
             # Refuses a wrong language before anything is read.
             tokenizer_of(self.tokenize)
         return decoded(data_path, self.decoding_errors, self.tokenize)
-
-    def load_bilm(self) -> Bilm:
-        words = []
-        if self.vocab_path is not None:
-            lines = numbered_lines(DecodedPath(self.vocab_path, self.decoding_errors), newline="\n")
-            # Without the counts that `elmo vocabulary` writes.
-            words = [word for _, line in lines if (word := line.partition("\t")[0].strip())]
-        bilm = super().load_bilm()
-        bilm.precompute(words)
-        return bilm
 
 
 @dataclass(kw_only=True)
@@ -124,9 +111,7 @@ class BilmOutput:
         size = sum(os.path.getsize(file) for file in files) / 1e6
         names = ", ".join(file.name for file in files)
         words = "" if softmax is None else f", {len(softmax.words)} words"
-        obstacle = allennlp_obstacle(bilm.options)
-        unread = f" AllenNLP's own Elmo cannot read it: {obstacle}." if obstacle else ""
-        return f"{self.out_dir}: {names} ({size:.1f} MB{words}).{unread}"
+        return f"{self.out_dir}: {names} ({size:.1f} MB{words})."
 
 
 def text_path(name: str) -> str:

@@ -22,7 +22,12 @@ from types import ModuleType
 from typing import Any, Dict, Iterable, Optional
 
 from elmo_plugin.commands.arguments import add_arguments, read_options
-from elmo_plugin.util.errors import INTERRUPTED, ConfigurationError, is_interruption
+from elmo_plugin.util.errors import (
+    INTERRUPTED,
+    ConfigurationError,
+    is_interruption,
+    jsonnet_message,
+)
 from elmo_plugin.util.files import NO_SPACE
 
 #: The steps of commands that have several, with summaries: `elmo probe pos` is `probe_pos.py`.
@@ -107,4 +112,4 @@ def _sentence(error: BaseException, stopped: str) -> Optional[str]:
         return (
             f"no space left to write {error.filename or 'the output'} ({error.strerror}): {stopped}"
         )
-    return str(error) if isinstance(error, _USER_ERRORS) else None
+    return str(error) if isinstance(error, _USER_ERRORS) else jsonnet_message(str(error))

@@ -9,13 +9,15 @@ The suffix of OUTPUT, file or folder, chooses the format: .safetensors, .parquet
 pyarrow), or anything else for HDF5. In HDF5 and safetensors, line i (from 0) becomes the dataset or
 tensor str(i), float32:
     --all            (num_layers, num_tokens, dim), token layer first
+    --layers 0,2     (2, num_tokens, dim)
     --top, --average (num_tokens, dim)
+With --pool, a line has one vector instead of one per token: the shapes lack num_tokens.
 `sentence_to_index`, a JSON string, maps each sentence, its words joined by one space, to its line.
-In Parquet, each token is a row. docs/commands.md describes the formats.
+In Parquet, each token is a row, or with --pool each line. docs/commands.md describes the formats.
 
-Bytes per token: number of layers (--top, --average: 1) x dim x 4; with --half x 2. RAM grows with
---batch-size, --num-workers and the longest line, and with the distinct sentences unless
---forget-sentences is given or the format is Parquet.
+Bytes per token, or with --pool per line: number of layers (--top, --average: 1) x dim x 4; with
+--half x 2. RAM grows with --batch-size, --num-workers and the longest line, and with the distinct
+sentences unless --forget-sentences is given or the format is Parquet.
 
 If the command is interrupted, even by kill -9 or a full disk, run the same command again: it
 continues after the lines that are done, which are kept in the folder OUTPUT.unfinished. The disk
@@ -26,6 +28,7 @@ example:
     python -c 'import h5py; print(h5py.File("vectors.hdf5")["0"].shape)'
     %(prog)s texts vectors.parquet --top --half --ray
     %(prog)s raw.txt vectors.hdf5 --all --tokenize de
+    %(prog)s raw.txt vectors.parquet --layers 1,2 --pool mean --tokenize en
 """
 
 import os
@@ -46,6 +49,7 @@ from elmo_plugin.commands.arguments import (
 )
 from elmo_plugin.commands.bilm_arguments import TextBilmArguments, text_path
 from elmo_plugin.commands.command import say
+from elmo_plugin.elmo.embed import POOLS
 from elmo_plugin.elmo.store.dump import (
     DumpOptions,
     DumpSummary,
@@ -71,6 +75,17 @@ class Options(TextBilmArguments, RayArguments):
     all: bool = flag("write every layer", EXACTLY_ONE)
     top: bool = flag("write the last layer", EXACTLY_ONE)
     average: bool = flag("write the average of the layers", EXACTLY_ONE)
+    layers: Optional[str] = option(
+        "write these layers, by their numbers with commas; 0 is the token layer",
+        None,
+        EXACTLY_ONE,
+        metavar="N,N",
+    )
+    pool: Optional[str] = option(
+        "write one vector per line: the mean or maximum over its tokens, or first_last, the states "
+        "of both directions that have read the whole line",
+        choices=POOLS,
+    )
     half: bool = flag("write float16: half the size")
     compression: Optional[str] = option(
         "compress losslessly: gzip for HDF5, or lzf, which is faster and for h5py only; zstd "
@@ -93,13 +108,15 @@ class Options(TextBilmArguments, RayArguments):
     )
 
     def for_dump(self) -> DumpOptions:
+        named = "all" if self.all else "top" if self.top else "average"
         return DumpOptions(
-            layers="all" if self.all else "top" if self.top else "average",
+            layers=named if self.layers is None else self.layers,
             dtype="float16" if self.half else "float32",
             compression=self.compression,
             batch_size=self.batch_size,
             sentence_keys=self.use_sentence_keys,
             forget_sentences=self.forget_sentences,
+            pool=self.pool,
         )
 
 
@@ -133,7 +150,7 @@ def _embed(args: Options) -> str:
     counts = None if is_pipe(text) else count_text(text, output, options)
     bilm = args.load_bilm()
     if counts is not None:
-        _check_space(args, [vector_bytes(bilm, counts[1], options)], [output])
+        _check_space(args, [vector_bytes(bilm, counts, options)], [output])
     with progress("sentences", counts and counts[0]) as advance:
         summary = dump_embeddings(
             bilm, text, output, options, args.force, advance, args.num_workers
@@ -151,7 +168,7 @@ def _embed_folder(args: Options) -> str:
         # An error is the outcome of this text, below, and does not stop the others.
         with suppress(ConfigurationError, OSError, ValueError):
             if not is_pipe(text) and (args.force or not output.exists()):
-                sizes.append(vector_bytes(bilm, count_text(text, output, options)[1], options))
+                sizes.append(vector_bytes(bilm, count_text(text, output, options), options))
     _check_space(args, sizes, outputs.values())
     if args.ray is None:
         outcomes = dump_shards(bilm, outputs, options, args.force, args.num_workers)

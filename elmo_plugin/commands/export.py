@@ -21,7 +21,7 @@ from typing import Optional
 
 from elmo_plugin.bilm.files.softmax import softmax_of
 from elmo_plugin.bilm.files.trained import TrainedModel
-from elmo_plugin.bilm.unit_layers import layer_magnitudes, unit_layers
+from elmo_plugin.bilm.unit_layers import unit_layers
 from elmo_plugin.commands.arguments import option, positional
 from elmo_plugin.commands.bilm_arguments import BilmOutput
 from elmo_plugin.util.text_files import numbered_lines
@@ -41,19 +41,18 @@ class Options(BilmOutput):
         "than from small layers",
         metavar="TEXT",
     )
-    bilm: Optional[str] = option("the biLM, if the model contains several", metavar="NAME")
 
 
 def run(args: Options) -> str:
     args.check()
     model = TrainedModel.read(args.archive)
-    bilm, softmax, scaled = model.bilm(args.bilm), softmax_of(model), ""
+    bilm, softmax, scaled = model.bilm(), softmax_of(model), ""
     if args.unit_layers is not None:
         lines = islice(numbered_lines(args.unit_layers, newline="\n"), _NUM_SENTENCES)
-        magnitudes = layer_magnitudes(bilm, [line.split() for _, line in lines])
-        bilm, softmax = unit_layers(bilm, softmax, magnitudes)
+        sentences = [line.split() for _, line in lines]
+        bilm, softmax, (token, recurrent) = unit_layers(bilm, softmax, sentences)
         scaled = (
-            f" Root mean squares before scaling: token layer {magnitudes.token:.3f}, LSTM layers "
-            f"{magnitudes.recurrent:.3f}."
+            f" Root mean squares before scaling: token layer {token:.3f}, LSTM layers "
+            f"{recurrent:.3f}."
         )
     return args.save(bilm, softmax) + scaled

@@ -2,8 +2,8 @@
 Write a biLM that bilm-tf has trained as the files of the published biLMs.
 
 CHECKPOINTS is the folder in which bilm-tf trained, with options.json, `checkpoint`, and the .index
-and .data files of checkpoints. TensorFlow reads them, so it must be installed: pip install
-tensorflow. Nothing of the graph (.meta) is read or executed.
+and .data files of checkpoints; or one of these .index files. TensorFlow reads them, so it must be
+installed: pip install tensorflow. Nothing of the graph (.meta) is read or executed.
 
 OUT_DIR receives options.json and weights.hdf5, for this plugin and AllenNLP's Elmo; and with
 --vocabulary the output layer and its words, softmax.hdf5 and vocabulary.txt, which perplexities and
@@ -29,16 +29,15 @@ STOPPED = "stopped, nothing was written."
 
 @dataclass(kw_only=True)
 class Options(BilmOutput):
-    checkpoints: Path = positional("CHECKPOINTS", "folder of a training")
+    checkpoints: Path = positional("CHECKPOINTS", "folder of a training, or .index file")
     vocabulary: Optional[Path] = option("the file of words with which it was trained")
-    step: Optional[int] = option("the checkpoint after N updates (default: the last one)")
 
 
 def run(args: Options) -> str:
+    checkpoint = find_checkpoint(args.checkpoints)
     # Its options.json would be replaced.
-    check_not_input(args.out_dir, [args.checkpoints])
+    check_not_input(args.out_dir, [checkpoint.parent])
     args.check()
-    checkpoint = find_checkpoint(args.checkpoints, args.step)
     bilm, softmax = read_checkpoint(checkpoint, args.vocabulary)
     unread = "" if softmax else " It has no softmax; --vocabulary adds it."
     return f"{checkpoint.stem}: {args.save(bilm, softmax)}{unread}"

@@ -1,4 +1,4 @@
-"""The command `elmo`: all commands that need no AllenNLP, and `serve`."""
+"""The command `elmo`: commands that need no AllenNLP, and those of trained models."""
 
 import sys
 from argparse import ArgumentParser
@@ -10,6 +10,9 @@ from elmo_plugin.util.errors import INTERRUPTED
 
 # Each is a module beside this one, imported only when it is called: most import torch.
 COMMANDS: Dict[str, str] = {
+    "train": "train a model of a task on a corpus of your own",
+    "predict": "predict with a trained model: text, JSON lines or a corpus",
+    "evaluate": "evaluate a trained model on a corpus",
     "embed": "write ELMo vectors of a text to a file (HDF5, safetensors or Parquet)",
     "export": "write the biLM of a trained model as options.json and weights.hdf5",
     "import": "write a biLM that bilm-tf has trained as options.json and weights.hdf5",
@@ -24,6 +27,7 @@ COMMANDS: Dict[str, str] = {
     "neighbours": "find the nearest contexts of a word in a sentence",
     "experiments": "copy the experiments to a folder of your own",
 }
+_OF_ALLENNLP = ("train", "predict", "evaluate")
 
 
 def main(arguments: Optional[List[str]] = None) -> None:
@@ -32,7 +36,7 @@ def main(arguments: Optional[List[str]] = None) -> None:
     parser = ArgumentParser(
         prog="elmo",
         description="ELMo, deep contextualized word representations. These commands need no "
-        "AllenNLP, except `serve`.",
+        "AllenNLP, except `train`, `predict`, `evaluate` and `serve`.",
         epilog="`elmo COMMAND --help` describes a command.",
     )
     parser.add_argument("--version", action="version", version=elmo_plugin.__version__)
@@ -41,6 +45,8 @@ def main(arguments: Optional[List[str]] = None) -> None:
         for name, summary in COMMANDS.items():
             command = commands.add_parser(name, help=summary, description=summary)
             if arguments[:1] == [name]:
+                if name in _OF_ALLENNLP:
+                    _import_plugin(name)
                 prepare_parser(command, name)
         args = parser.parse_args(arguments)
         args.func(args)
@@ -48,3 +54,10 @@ def main(arguments: Optional[List[str]] = None) -> None:
         # Interrupted before the command began, for example while torch was imported.
         print("elmo: stopped.", file=sys.stderr)
         sys.exit(INTERRUPTED)
+
+
+def _import_plugin(command: str) -> None:
+    try:
+        elmo_plugin.load_archive  # noqa: B018
+    except ImportError as error:
+        sys.exit(f"elmo {command}: {error}")

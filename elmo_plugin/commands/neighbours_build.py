@@ -9,7 +9,7 @@ it continues after the lines done.
 
 example:
     %(prog)s 'corpus/train-*.txt.gz' contexts
-    %(prog)s text.txt contexts --words bank play spring
+    %(prog)s text.txt contexts --layers 2
 """
 
 from dataclasses import dataclass
@@ -33,20 +33,18 @@ class Options(TextBilmArguments):
         "numbers of the layers (default: all but 0, the token layer, in which all occurrences "
         "of a word have the same vector)"
     )
-    words: Optional[List[str]] = option(
-        "only occurrences of these words, case-sensitive", metavar="WORD"
-    )
     force: bool = flag("replace the index in FOLDER")
 
 
 def run(args: Options) -> str:
-    options = (args.layers, args.words, args.batch_size)
     text = args.decoded(args.text)
     # Before the biLM is loaded, to name a missing text first.
     whole = counted(find_shards(text))
     bilm = args.load_bilm()
     with progress("lines", whole.num_lines if whole else None) as advance:
-        summary = build_index(bilm, text, args.folder, *options, args.force, advance)
+        summary = build_index(
+            bilm, text, args.folder, args.layers, args.batch_size, args.force, advance
+        )
     resumed = f" ({summary.num_resumed} of them earlier)" if summary.num_resumed else ""
     size = sum(path.stat().st_size for path in args.folder.iterdir()) / 1e6
     return (

@@ -46,7 +46,6 @@ class ProbeArguments(BilmArguments):
         "the same shape, the biLM (default: all)",
         choices=tuple(_FILES),
     )
-    seed: int = option("of the random biLM's weights (default: 0)", 0)
     cache: Optional[Path] = option(
         "keep the vectors there, to continue after an interruption and to use them again",
         metavar="FOLDER",
@@ -74,7 +73,7 @@ class ProbeArguments(BilmArguments):
             if encoder is not None:
                 yield CoveLayers(encoder, static)
         if "random" in chosen:
-            random = random_bilm(bilm.options, self.seed)
+            random = random_bilm(bilm.options, seed=0)
             if self.bfloat16:
                 random.to(torch.bfloat16)
             yield BilmLayers(random.to(bilm.boundary_ids.device), RANDOM_BILM)
@@ -103,12 +102,10 @@ def run_probe(
         # `allennlp elmo-probe` as `elmo probe`.
         command = shlex.join(["elmo", *sys.argv[1:]]).replace("elmo elmo-", "elmo ")
         probed: Dict[str, Any] = {"command": command}
-        if args.bilm:
-            probed["bilm"] = args.bilm.removeprefix(f"{Path.cwd()}/")
-        for name in ("options_file", "weight_file", "glove", "cove"):
+        for name in ("bilm", "options_file", "weight_file", "glove", "cove"):
             # Without the folders of this machine, if the file is below the working directory.
             probed[name] = str(getattr(args, name) or "").removeprefix(f"{Path.cwd()}/")
-        probed |= {"bilm_fingerprint": fingerprint(bilm), "seed": args.seed, "files": files}
+        probed |= {"bilm_fingerprint": fingerprint(bilm), "files": files}
         write_json_rows(args.json, {**probed, **results}, "representation")
     return table
 

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any, Dict, List, Optional, Set, Tuple
 
 from elmo_plugin.analysis.representations import BILM
-from elmo_plugin.analysis.tag_probe import SPLITS, Accuracy, TagProbe, TagScore
+from elmo_plugin.analysis.tag_probe import L2, SPLITS, Accuracy, TagProbe, TagScore
 from elmo_plugin.bilm import Bilm
-from elmo_plugin.commands.arguments import PositiveInt, option
+from elmo_plugin.commands.arguments import option
 from elmo_plugin.commands.probe import STOPPED, ProbeArguments, run_probe  # noqa: F401
 from elmo_plugin.commands.tables import markdown_table
 from elmo_plugin.corpora.tagged_words import CONLLU_TAGS, read_conllu, read_tag_columns
@@ -39,14 +39,6 @@ class Options(ProbeArguments):
         "1, or from the right from -1",
         nargs=2,
         metavar=("WORD", "TAG"),
-    )
-    l2: float = option(
-        "L2 penalty: half the squared norm of the classifier's weights, times this, is added "
-        "to the mean loss of a word",
-        1e-4,
-    )
-    max_iterations: PositiveInt = option(
-        "iterations of L-BFGS; a row that has not converged by then is marked", 1000
     )
 
 
@@ -73,7 +65,7 @@ def _probe(
     def words() -> Set[str]:
         return {word for sentences in splits.values() for s in sentences for word in s.words}
 
-    probe = TagProbe(splits, folder, args.l2, args.max_iterations)
+    probe = TagProbe(splits, folder)
     total = sum(map(len, splits.values()))
     scores = [probe.most_frequent_tag()]
     for representation in args.chosen(bilm, words):
@@ -84,7 +76,7 @@ def _probe(
             scores += probe.scores(representation, features, with_mix, advance)
     results = {
         "tag": args.tag if args.columns is None else f"columns {args.columns}",
-        "l2": args.l2,
+        "l2": L2,
         "num_sentences": {split: len(splits[split]) for split in SPLITS},
         "num_words": {s: sum(len(x.words) for x in splits[s]) for s in SPLITS},
         "tags": probe.tags,
@@ -120,7 +112,7 @@ def _as_dict(score: TagScore) -> Dict[str, Any]:
         interval = overall.interval()
         return {"overall": overall.value, "interval": interval, "unseen": accuracy.unseen}
 
-    of_classifier = ("layer_weights", "loss", "num_iterations", "num_evaluations", "converged")
+    of_classifier = ("layer_weights", "loss", "num_iterations", "converged")
     return {
         "representation": score.representation,
         "layer": score.layer,

@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Dict, Iterable, Iterator, List, Optional, Set, Tuple
 
-from elmo_plugin.analysis.word_senses import ALL, Answers, SenseProbe, SenseScore, words_of
+from elmo_plugin.analysis.word_senses import ALL, Answers, SenseProbe, words_of
 from elmo_plugin.bilm import Bilm
 from elmo_plugin.commands.arguments import option
 from elmo_plugin.commands.probe import STOPPED, ProbeArguments, run_probe  # noqa: F401
@@ -103,7 +103,7 @@ def _compared(
                 "interval": f1.interval(),
                 "samples": f1.rounded_samples(),
                 "from_previous": change and change._asdict(),
-                "scores": {group: _as_dict(score) for group, score in scores.items()},
+                "scores": {g: {"f1": s.f1, **asdict(s)} for g, s in scores.items()},
             }
         )
         shown = [f"{100 * scores[group].f1:.1f}" for group in groups]
@@ -114,8 +114,3 @@ def _compared(
     counts = ["annotated words", "", *(str(scores[group].num_words) for group in groups), "", ""]
     head = ["representation", "layer", *groups, f"{ALL}, 95 %", "from the row above, 95 %"]
     return rows, markdown_table(head, [counts, *cells], num_left=2)
-
-
-def _as_dict(score: SenseScore) -> Dict[str, Any]:
-    shares = {name: getattr(score, name) for name in ("f1", "precision", "recall")}
-    return {**shares, **asdict(score)}

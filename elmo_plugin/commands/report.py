@@ -2,9 +2,8 @@
 Write one page of HTML about results, OUT/report.html, with plots and numbers beside the paper's. It
 contains its pictures and needs no network.
 
-OUT is searched for JSON files: results.json of `allennlp elmo-study`, what `elmo probe pos`, `elmo
-probe wsd` and `elmo layer-weights` write with --json, and those of scripts/learning_curve.py; and
-for model.tar.gz of training runs that are not of a study. Other files are ignored.
+OUT is searched for JSON files: results.json of `allennlp elmo-study`, and what `elmo probe pos` and
+`elmo probe wsd` write with --json. Other files are ignored.
 
 example:
     %(prog)s out
@@ -14,9 +13,9 @@ example:
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Iterator, List, Optional, Set
+from typing import List, Optional
 
-from elmo_plugin.analysis.report import Section, models_section, page, read_section
+from elmo_plugin.analysis.report import Section, page, read_section
 from elmo_plugin.commands.arguments import option, positional
 from elmo_plugin.util.atomic_write import atomic_write, check_output
 from elmo_plugin.util.errors import ConfigurationError
@@ -32,14 +31,12 @@ class Options:
 def run(args: Options) -> str:
     folder = args.out
     output = check_output(folder / "report.html", force=True)
-    sections = [section for path in _files(folder, "*.json") if (section := read_section(path))]
+    paths = sorted(folder.rglob("*.json"))
+    sections = [section for path in paths if (section := read_section(path))]
     sections.sort(key=lambda section: section.title)
-    if archives := list(_files(folder, "model.tar.gz")):
-        sections.append(models_section(archives))
     if not sections:
         raise ConfigurationError(
-            f"{folder}: expected results (of elmo-study, a training run, or elmo probe and elmo "
-            "layer-weights with --json), found none."
+            f"{folder}: expected results (of elmo-study, or of elmo probe with --json), found none."
         )
     if args.pictures:
         _write_pictures(sections, args.pictures)
@@ -50,30 +47,11 @@ def run(args: Options) -> str:
 
 def _write_pictures(sections: List[Section], folder: Path) -> None:
     """Names a picture by its results file and caption: `tags_xpos-accuracy-on-test.svg`."""
-    written: Set[str] = set()
     for section in sections:
+        source = Path(section.source).resolve()
+        # Every study writes `results.json`; its folder has the name.
+        name = source.parent.name if source.stem == "results" else source.stem
         for figure in section.figures:
-            caption = f"{_short_name(section)}-{figure.caption.lower()}"
-            name = re.sub(r"\W+", "-", caption).strip("-")
-            # Two folders may have studies of the same name.
-            while name in written:
-                name += "-2"
-            written.add(name)
-            with atomic_write(folder / f"{name}.svg") as unfinished:
+            picture = re.sub(r"\W+", "-", f"{name}-{figure.caption.lower()}").strip("-")
+            with atomic_write(folder / f"{picture}.svg") as unfinished:
                 unfinished.write_bytes(figure.svg)
-
-
-def _short_name(section: Section) -> str:
-    source = Path(section.source).resolve()
-    if source.suffix != ".json":
-        return "models"
-    # Every study writes `results.json`; its folder has the name.
-    return source.parent.name if source.stem == "results" else source.stem
-
-
-def _files(folder: Path, pattern: str) -> Iterator[Path]:
-    """The files of this name, except those in the folders of a study's runs."""
-    for path in sorted(folder.rglob(pattern)):
-        folders = [folder / each for each in path.relative_to(folder).parents]
-        if not any(f.name == "runs" and (f.parent / "results.json").exists() for f in folders):
-            yield path

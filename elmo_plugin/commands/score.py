@@ -7,48 +7,49 @@ INPUT is tokenised text, one sentence per line, words separated by white space, 
 --tokenize; plain or gzip, a URL, or - for standard input. Each sentence is scored by itself; empty
 lines are left out. A row per word has its line and position, both from 1, whether the vocabulary
 has it, and its surprisals. With --sentences, a row per sentence has its line, number of words,
-surprisal and perplexity.
---top-k adds the most probable words at each position. docs/analysis.md explains the numbers.
+surprisal and perplexity. Surprisals are in bits. docs/analysis.md explains the numbers.
 
 With --pairs, INPUT is one or many files or folders of minimal pairs in the format of BLiMP, JSON
 lines with `sentence_good` and `sentence_bad` (and `UID`, `linguistics_term`, `field`), raw or
 tokenised text of English, or of the language that --tokenize names: the command prints how often
-the good sentence is the more likely one. With --output, the surprisals of each pair are written,
-too, as JSON lines.
+the good sentence is the more likely one.
 
 If a run with --output is interrupted, the same command continues it. RAM grows with --batch-size,
 the longest line and the vocabulary; with --pairs, with the pairs.
 
 example:
     %(prog)s sentences.txt --output surprisal.tsv
-    %(prog)s sentences.txt --sentences --format jsonl --unit nats
-    echo 'She drank a cup of _ .' | %(prog)s - --top-k 5
+    echo 'She drank a cup of tea .' | %(prog)s - --sentences
     %(prog)s --pairs blimp/*.jsonl
 in Python:
     pandas.read_csv("surprisal.tsv", sep="\\t", quoting=csv.QUOTE_NONE, keep_default_na=False)
 """
 
 import hashlib
-import json
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
-from elmo_plugin.analysis.minimal_pairs import JudgedPair, PairAccuracy, judge
-from elmo_plugin.analysis.score_text import ScoredText, ScoreRows, score_text
-from elmo_plugin.analysis.surprisal import DIRECTIONS, UNITS, Scorer
+from elmo_plugin.analysis.surprisal import (
+    DIRECTIONS,
+    ScoredText,
+    Scorer,
+    pair_accuracies,
+    rows_of_sentence,
+    rows_of_words,
+    score_text,
+)
 from elmo_plugin.bilm import fingerprint
 from elmo_plugin.bilm.files.softmax import SOFTMAX_FILE
 from elmo_plugin.bilm.pretraining.text import find_shards
-from elmo_plugin.commands.arguments import AT_MOST_ONE, PositiveInt, flag, option, positional
+from elmo_plugin.commands.arguments import AT_MOST_ONE, flag, option, positional
 from elmo_plugin.commands.bilm_arguments import TextBilmArguments, counted, text_path
 from elmo_plugin.commands.command import check_not_input, say
 from elmo_plugin.commands.tables import markdown_table
 from elmo_plugin.corpora.minimal_pairs import read_minimal_pairs
 from elmo_plugin.corpora.sentence_per_line import DigestedText
 from elmo_plugin.elmo.store.rows import ResumableText
-from elmo_plugin.elmo.token_batches import BATCHES_AHEAD
 from elmo_plugin.util.atomic_write import UNFINISHED, check_output, resumable_file
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.progress import progress
@@ -62,32 +63,27 @@ STOPPED = "stopped. With --output, the same command continues where it stopped."
 @dataclass(kw_only=True)
 class Options(TextBilmArguments):
     input: List[str] = positional("INPUT", "text, or minimal pairs")
-    output: Optional[Path] = option("the file to write (default: print)", metavar="FILE")
-    format: str = option("a table, or an object per line", "tsv", choices=["tsv", "jsonl"])
-    unit: str = option("of surprisal", "bits", choices=list(UNITS))
-    sentences: bool = flag("sums of sentences, not words", AT_MOST_ONE)
-    top_k: PositiveInt = option("add the K most probable words", 0, AT_MOST_ONE, metavar="K")
+    output: Optional[Path] = option(
+        "the file to write (default: print)", group=AT_MOST_ONE, metavar="FILE"
+    )
+    sentences: bool = flag("sums of sentences, not words")
     pairs: bool = flag("INPUT has minimal pairs", AT_MOST_ONE)
     force: bool = flag("replace FILE, or unfinished work that was begun with other options")
 
 
 def run(args: Options) -> str:
-    if args.output is not None:
-        args.output = check_output(resumable_file(args.output), args.force)
     return _score_pairs(args) if args.pairs else _score_text(args)
 
 
 @contextmanager
 def _opened(args: Options, settings: Dict[str, Any]) -> Iterator[Tuple[Dict[str, Any], Commit]]:
     """Yields the progress of an interrupted call, and what commits lines to --output."""
-    if args.output is not None:
-        with closing(ResumableText(args.output, settings, args.force)) as file:
-            yield file.progress, file.commit
-            file.finish()
-    elif args.pairs:
-        yield {}, lambda lines, progress: None
-    else:
+    if args.output is None:
         yield {}, lambda lines, progress: print(lines, end="", flush=True)
+        return
+    with closing(ResumableText(args.output, settings, args.force)) as file:
+        yield file.progress, file.commit
+        file.finish()
 
 
 def _score_text(args: Options) -> str:
@@ -96,20 +92,20 @@ def _score_text(args: Options) -> str:
             f"Expected one text, found {len(args.input)}: {', '.join(args.input)}. Score them one "
             "by one, or give --pairs if they are minimal pairs."
         )
+    if args.output is not None:
+        args.output = check_output(resumable_file(args.output), args.force)
     (path,) = args.decoded(text_path(args.input[0]))
     if args.output is not None:
         check_not_input(args.output, [find_file(path)])
     whole = counted([path])
     scorer, settings = _scorer(args)
-    for name in ("format", "unit", "sentences", "top_k", "tokenize"):
+    for name in ("sentences", "tokenize", "batch_size"):
         settings[name] = getattr(args, name)
-    settings["batch_size"] = size = args.batch_size
-    text = DigestedText([path])
-    rows = ScoreRows(args.format, args.unit, args.sentences)
+    text, rows = DigestedText([path]), rows_of_sentence if args.sentences else rows_of_words
     total, location = whole.num_lines if whole else None, f"{args.output}{UNFINISHED}"
     with progress("sentences", total) as advance, _opened(args, settings) as (before, commit):
         done = ScoredText(**before)
-        score_text(scorer, text, rows, done, commit, location, size, advance)
+        score_text(scorer, text, rows, done, commit, location, args.batch_size, advance)
         if not done.num_predictions:
             raise ConfigurationError(
                 f"{args.input[0]}: expected a sentence per line, found no words."
@@ -130,42 +126,15 @@ def _score_text(args: Options) -> str:
 def _score_pairs(args: Options) -> str:
     # Before the biLM is loaded, to name a malformed pair first.
     shards = find_shards(args.decoded(args.input))
-    if args.output is not None:
-        check_not_input(args.output, shards)
     pairs = [pair for shard in shards for pair in read_minimal_pairs(shard)]
-    scorer, settings = _scorer(args)
-    settings |= {"unit": args.unit, "batch": args.batch_size, "tokenize": args.tokenize}
-    settings["pairs_sha256"] = hashlib.sha256(repr(pairs).encode()).hexdigest()
-    with progress("pairs", len(pairs)) as advance, _opened(args, settings) as (before, commit):
-        accuracy, first = PairAccuracy(before.get("counts")), before.get("num_pairs", 0)
-        advance(first)
-        # A commit after each group of batches.
-        size = BATCHES_AHEAD * args.batch_size // 2
-        for start in range(first, len(pairs), size):
-            group = pairs[start : start + size]
-            lines = []
-            for judged in judge(scorer, group, args.batch_size):
-                accuracy.add(judged)
-                lines.append(json.dumps(_judgement(judged, args.unit), ensure_ascii=False) + "\n")
-            commit("".join(lines), {"num_pairs": start + len(group), "counts": accuracy.counts})
-            advance(len(group))
-    rows = accuracy.table()
-    if args.format == "jsonl":
-        return "\n".join(json.dumps(row) for row in rows)
-    cells = []
-    for row in rows:
-        percentages = [f"{100.0 * row[direction]:.1f}" for direction in DIRECTIONS]
-        cells.append([row["kind"], row["name"], str(row["pairs"]), *percentages])
+    scorer, _ = _scorer(args)
+    with progress("pairs", len(pairs)) as advance:
+        accuracies = pair_accuracies(scorer, pairs, args.batch_size, advance)
+    cells = [
+        [each.kind, each.name, str(each.num_pairs), *(f"{100.0 * s:.1f}" for s in each.shares)]
+        for each in accuracies
+    ]
     return markdown_table(["kind", "name", "pairs", *DIRECTIONS], cells, num_left=2)
-
-
-def _judgement(judged: JudgedPair, unit: str) -> Dict[str, Any]:
-    found: Dict[str, Any] = {"UID": judged.pair.uid, "pairID": judged.pair.pair_id}
-    for name, score in (("good", judged.good), ("bad", judged.bad)):
-        found[f"sentence_{name}"] = " ".join(score.words)
-        found[name] = {d: round(score.surprisal(d) * UNITS[unit], 6) for d in DIRECTIONS}
-    found["right"] = {direction: judged.is_right(direction) for direction in DIRECTIONS}
-    return found
 
 
 def _scorer(args: Options) -> Tuple[Scorer, Dict[str, Any]]:
@@ -181,4 +150,4 @@ def _scorer(args: Options) -> Tuple[Scorer, Dict[str, Any]]:
     digest = hashlib.sha256(softmax.weight.contiguous().numpy().tobytes())
     digest.update("\n".join(softmax.words).encode())
     identity = {"bilm_fingerprint": fingerprint(bilm), "softmax_sha256": digest.hexdigest()}
-    return Scorer(bilm, softmax, args.top_k), identity
+    return Scorer(bilm, softmax), identity

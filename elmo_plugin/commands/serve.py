@@ -31,7 +31,7 @@ from elmo_plugin.serve.served_task import Limits, load_tasks
 from elmo_plugin.serve.server import AllowedHosts, listen, serve
 from elmo_plugin.serve.word_analyzer import WordAnalyzer
 from elmo_plugin.util.errors import optional_package
-from elmo_plugin.util.files import shipped_archives
+from elmo_plugin.util.files import TAGGER, shipped_archives
 
 
 @dataclass(kw_only=True)
@@ -65,7 +65,7 @@ class Options(BilmArguments):
 
 def run(args: Options) -> str:
     # Before the models are loaded, to name a missing package or a port in use at once.
-    for package in ("fastapi", "prometheus_client", "uvicorn"):
+    for package in ("fastapi", "uvicorn"):
         optional_package(package, "A server", "'elmo-plugin[serve]'")
     listen(args.host, args.port).close()
     limits = Limits(max_words=args.max_words)
@@ -76,7 +76,8 @@ def run(args: Options) -> str:
     overrides = {"model.dtype": "bfloat16"} if args.bfloat16 else {}
     device = args.cuda_device
     load = partial(elmo_plugin.load_predictor, cuda_device=device, overrides=overrides)
-    tasks = load_tasks(args.archive or shipped_archives().values(), load, limits)
+    shipped = [path for name, path in shipped_archives().items() if name != TAGGER]
+    tasks = load_tasks(args.archive or shipped, load, limits)
     app = make_app(tasks, words, limits, args.batch_size, args.max_queue_size)
     host = f"[{args.host}]" if ":" in args.host else args.host
     app.add_middleware(AllowedHosts, hosts=[host, *(args.allowed_host or [])])

@@ -1,11 +1,11 @@
 """
-Train and evaluate the experiments of a study, each with several seeds, and write the tables and
-plots that compare them.
+Train and evaluate the experiments of a study, each with several seeds, and write the tables that
+compare them.
 
 STUDY is a jsonnet file, such as those in experiments/studies; docs/studies.md describes it. OUT
-receives results.json, tables.md, tables.tex, scores.svg and scores.png. A run that has a score in
-OUT/results.json is not trained again, a run that was stopped is continued, and a run that fails is
-reported and does not stop the others. Seeds and rows can be added later; the same command then
+receives results.json, from which `elmo report` draws plots, and tables.md. A run that has a score
+in OUT/results.json is not trained again, a run that was stopped is continued, and a run that fails
+is reported and does not stop the others. Seeds and rows can be added later; the same command then
 trains only those.
 
 example:
@@ -19,35 +19,24 @@ import shlex
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Dict, Iterator, List, Optional, Tuple
+from typing import List, Optional
 
-from elmo_plugin.analysis.studies.checks import check_experiments
-from elmo_plugin.analysis.studies.plots import draw_scores
 from elmo_plugin.analysis.studies.results import Results
 from elmo_plugin.analysis.studies.study import Run, Study, check_inputs, read_study
-from elmo_plugin.analysis.studies.tables import Table, score_tables, summary_table
-from elmo_plugin.analysis.studies.train_all import Outcome, train_all, train_all_with_ray
-from elmo_plugin.analysis.studies.train_run import folder_of
-from elmo_plugin.commands.arguments import (
-    AT_MOST_ONE,
-    PositiveInt,
-    RayArguments,
-    flag,
-    option,
-    positional,
-)
+from elmo_plugin.analysis.studies.tables import score_tables, summary_table
+from elmo_plugin.analysis.studies.train_run import folder_of, train_all
+from elmo_plugin.commands.arguments import PositiveInt, flag, option, positional
 from elmo_plugin.commands.command import say
-from elmo_plugin.commands.tables import around_tables, latex_table, markdown_table, replace_tables
+from elmo_plugin.commands.tables import markdown_table
 from elmo_plugin.util.atomic_write import atomic_write
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.folder_lock import lock_folder
-from elmo_plugin.util.progress import progress
 
 STOPPED = "stopped. Run the same command again to continue."
 
 
 @dataclass(kw_only=True)
-class Options(RayArguments):
+class Options:
     study: str = positional("STUDY", "jsonnet file of the study")
     serialization_dir: Path = option(
         "folder for results, logs and trained models", short="-s", metavar="OUT", required=True
@@ -57,20 +46,13 @@ class Options(RayArguments):
         "column, share of the data if it is not all, and seed: 'NER, ELMo, 10 %%, seed 3'",
         metavar="TEXT",
     )
-    num_workers: PositiveInt = option("train N runs in parallel", 1, AT_MOST_ONE)
+    num_workers: PositiveInt = option("train N runs in parallel", 1)
     discard: bool = flag("delete the folder of a run once it has a score")
     reuse: Optional[List[Path]] = option(
         "results.json of other studies; runs with the same settings and data are not trained again",
         metavar="RESULTS",
     )
-    show: bool = flag("train nothing, only write tables")
-    update: Optional[Path] = option(
-        "also replace the tables of the study in a Markdown file, between the lines "
-        "<!-- study NAME --> and <!-- /study -->; between <!-- summary NAME --> and "
-        "<!-- /summary -->, a table of each row's baseline and best model",
-        metavar="FILE",
-    )
-    gpus: float = option("GPUs reserved for each Ray task (default: 0)", 0.0)
+    show: bool = flag("train nothing, only write the tables of OUT/results.json")
 
 
 def run(args: Options) -> str:
@@ -79,25 +61,18 @@ def run(args: Options) -> str:
         raise ConfigurationError(
             f"-s {out}: expected a path without commas: `allennlp evaluate` would split it there."
         )
-    for path in args.reuse or ():
-        if not path.is_file():
-            raise ConfigurationError(f"--reuse {path}: expected a results.json, found none.")
-    # Before anything is trained, for its errors.
-    places = _places(args)
-    is_kept = args.show and (out / "results.json").exists()
-    if is_kept and not args.reuse:
+    if args.show:
         # Writes no results, so a study can be shown while it runs.
-        return _write_tables(args, Results(out / "results.json"), places)
-    # Kept results can be shown without the corpora.
-    study = None if is_kept else read_study(args.study)
+        return _write_tables(out, Results(_existing(out / "results.json")))
+    study = read_study(args.study)
     lock = lock_folder(out)
     try:
         results = _results(args, study)
-        runs = [] if args.show or study is None else _checked_runs(args, study, results)
+        runs = _checked_runs(args, study, results)
         # A study that cannot be trained changes nothing.
         results.save()
-        failed = [] if study is None else _train(args, study, runs, results)
-        report = _write_tables(args, results, places)
+        failed = _train(args, runs, results)
+        report = _write_tables(out, results)
     finally:
         lock.release()
     if failed:
@@ -108,24 +83,25 @@ def run(args: Options) -> str:
     return report
 
 
-def _results(args: Options, study: Optional[Study]) -> Results:
-    """Results in the folder and in --reuse. Without a study, for the runs known in the folder."""
+def _existing(path: Path) -> Path:
+    if not path.is_file():
+        raise ConfigurationError(f"{path}: expected the results.json of a study, found none.")
+    return path
+
+
+def _results(args: Options, study: Study) -> Results:
+    """The results in the folder, with those of --reuse."""
     results = Results(args.serialization_dir / "results.json")
-    if study is not None:
-        command = ["allennlp", "elmo-study", args.study, "-s", str(args.serialization_dir)]
-        results.set_study(study, shlex.join(command))
-        if unused := results.num_unused():
-            say(
-                f"{results.path}: scores of other settings or data than those of the study now, "
-                f"which are kept but not shown: {unused}"
-            )
+    command = ["allennlp", "elmo-study", args.study, "-s", str(args.serialization_dir)]
+    results.set_study(study, shlex.join(command))
     for path in args.reuse or ():
-        say(f"--reuse {path}: scores of the same settings and data: {results.reuse(Results(path))}")
+        number = results.reuse(Results(_existing(path)))
+        say(f"--reuse {path}: scores of the same settings and data: {number}")
     return results
 
 
 def _checked_runs(args: Options, study: Study, results: Results) -> List[Run]:
-    """The runs to train: those without a score, if their experiments can be built."""
+    """The runs to train: those without a score."""
     chosen = [
         run
         for run in study.runs
@@ -140,19 +116,20 @@ def _checked_runs(args: Options, study: Study, results: Results) -> List[Run]:
     for run in chosen:
         if unknown := results.unknown_metrics(run.digest):
             raise ConfigurationError(f"{args.study}: {run.name}: {unknown}")
-    if runs:
-        say(f"Runs to train: {len(runs)}. Building their experiments first.")
-        check_inputs(runs)
-        with progress("experiments") as update:
-            check_experiments(runs, lambda run: update(1))
+    check_inputs(runs)
     return runs
 
 
-def _train(args: Options, study: Study, runs: List[Run], results: Results) -> List[str]:
+def _train(args: Options, runs: List[Run], results: Results) -> List[str]:
     """Trains and evaluates runs. Returns the names of those that failed or lack the metric."""
     out = args.serialization_dir
     unfinished = []
-    for number, (run, outcome) in enumerate(_outcomes(args, runs), start=1):
+
+    def tell(run: Run) -> None:
+        say(f"{run.name}: {folder_of(run, out)}")
+
+    outcomes = train_all(runs, out, args.num_workers, tell)
+    for number, (run, outcome) in enumerate(outcomes, start=1):
         place = f"{number} of {len(runs)}: {run.name}"
         if isinstance(outcome, Exception):
             unfinished.append(run.name)
@@ -170,47 +147,11 @@ def _train(args: Options, study: Study, runs: List[Run], results: Results) -> Li
     return unfinished
 
 
-def _outcomes(args: Options, runs: List[Run]) -> Iterator[Tuple[Run, Outcome]]:
-    out = args.serialization_dir
-    if args.ray is not None:
-        return train_all_with_ray(runs, out, args.ray or None, args.cpus, args.gpus)
-
-    def tell(run: Run) -> None:
-        say(f"{run.name}: {folder_of(run, out)}")
-
-    return train_all(runs, out, args.num_workers, tell)
-
-
-def _write_tables(args: Options, results: Results, places: Dict[str, str]) -> str:
-    out, tables = args.serialization_dir, score_tables(results)
-    markdown = "\n\n".join(map(_markdown, tables))
-    latex = "\n\n".join(latex_table(t.head, t.lines, t.num_left) for t in tables)
-    contents = {"tables.md": f"# {results.title}\n\n{markdown}\n", "tables.tex": f"{latex}\n"}
-    for name, content in contents.items():
-        with atomic_write(out / name) as unfinished:
-            unfinished.write_text(content, encoding="utf-8")
-    draw_scores(results, [out / "scores.svg", out / "scores.png"])
-    if args.update is not None:
-        texts = {"study": markdown, "summary": _markdown(summary_table(results))}
-        for kind, begin in places.items():
-            replace_tables(args.update, begin, f"<!-- /{kind} -->", texts[kind])
+def _write_tables(out: Path, results: Results) -> str:
+    tables = [*score_tables(results), summary_table(results)]
+    texts = [markdown_table(t.head, t.lines, t.num_left) for t in tables if t.lines]
+    markdown = "\n\n".join(texts)
+    with atomic_write(out / "tables.md") as unfinished:
+        unfinished.write_text(f"# {results.title}\n\n{markdown}\n", encoding="utf-8")
     missing = results.num_missing()
     return f"{markdown}\n\n{out}: runs without a score yet: {missing}" if missing else markdown
-
-
-def _markdown(table: Table) -> str:
-    return markdown_table(table.head, table.lines, table.num_left) if table.lines else ""
-
-
-def _places(args: Options) -> Dict[str, str]:
-    """For the tables of a study in --update, scores, summary or both, the line before them."""
-    if args.update is None:
-        return {}
-    name, text = Path(args.study).stem, args.update.read_text(encoding="utf-8")
-    lines = {kind: f"<!-- {kind} {name} -->" for kind in ("study", "summary")}
-    found = {kind: begin for kind, begin in lines.items() if begin in text}
-    for kind, begin in found.items():
-        around_tables(args.update, begin, f"<!-- /{kind} -->")
-    if not found:
-        raise ConfigurationError(f"{args.update}: expected one line {' or '.join(lines.values())}.")
-    return found

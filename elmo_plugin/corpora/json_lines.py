@@ -55,9 +55,10 @@ def check_fields(
     fields: Dict[str, Any], schema: Dict[str, Dict[str, Any]], location: str, example: str
 ) -> Dict[str, Any]:
     """
-    Returns an object without its null fields, which count as absent. Raises `ValueError` if a field
-    does not fit its JSON schema, whose `description` is in the message.
+    Returns an object without its null fields, which count as absent. Raises `ValueError` if it is
+    no object, or a field does not fit its JSON schema, whose `description` is in the message.
     """
+    expect(isinstance(fields, dict), location, f"an object like {example}", fields)
     fields = {name: value for name, value in fields.items() if value is not None}
     for name, form in schema.items():
         if name in fields:

@@ -1,12 +1,14 @@
 """Labelled texts in columns with names: `.csv`, `.tsv` and JSON lines (`.jsonl`)."""
 
 import csv
+import json
 import logging
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Dict, Iterator, Optional, Sequence, Tuple
 
 from elmo_plugin.corpora.json_lines import read_objects
-from elmo_plugin.util.errors import expect, unexpected
+from elmo_plugin.util.errors import expect
 from elmo_plugin.util.text_files import FilePath, has_suffix, numbered_lines
 
 logger = logging.getLogger(__name__)
@@ -27,6 +29,22 @@ class LabelledTexts:
 def has_records(path: FilePath) -> bool:
     """Whether `read_records` reads a file, by its name."""
     return has_suffix(path, *_SUFFIXES)
+
+
+def records_format(lines: Sequence[str], columns: Sequence[str]) -> Optional[Tuple[str, str]]:
+    """
+    The format, for the user, and the suffix of records that have these columns, if the first lines
+    of a file, without empty ones, look like them; otherwise `None`.
+    """
+    for title, suffix, delimiter in (("CSV", ".csv", ","), ("TSV", ".tsv", "\t")):
+        header = [cell.strip() for cell in next(csv.reader(lines[:1], delimiter=delimiter))]
+        if len(lines) > 1 and set(columns) <= set(header):
+            return f"{title} with the columns {', '.join(header)}", suffix
+    with suppress(ValueError, TypeError):
+        fields = json.loads(lines[0])
+        if isinstance(fields, dict) and set(columns) <= fields.keys():
+            return f"JSON lines with the fields {', '.join(fields)}", ".jsonl"
+    return None
 
 
 def read_labelled_texts(
@@ -95,4 +113,4 @@ def _read_rows(path: FilePath, delimiter: str) -> Iterator[Tuple[str, Sequence[s
                 yield location, cells
             location = f"{path}:{rows.line_num + 1}"
     except csv.Error as error:
-        raise unexpected(location, "cells of Python's csv", f"{error}", advice) from error
+        expect(False, location, "cells of Python's csv", str(error), advice)

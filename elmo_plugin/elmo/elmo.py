@@ -127,12 +127,6 @@ class Elmo(torch.nn.Module):
         restore_shipped_bilm(state_dict, "The trained model")
         super()._load_from_state_dict(state_dict, prefix, *args)
 
-    def train(self, mode: bool = True) -> "Elmo":
-        # A trainer calls this at the beginning of each epoch and before each validation.
-        for cache in LayerCache.opened():
-            cache.report()
-        return super().train(mode)
-
     def epoch_metrics(self) -> Dict[str, float]:
         """Layer weights and `gamma` of each mix. `RecoverableTrainer` adds them to the metrics."""
         metrics: Dict[str, float] = {}

@@ -1,22 +1,13 @@
-from typing import Any, List, NamedTuple, Optional
+from typing import List, NamedTuple, Optional
 
 import torch
-from allennlp.common import Lazy, Params, Registrable
+from allennlp.common import Lazy, Registrable
 from allennlp.data import TextFieldTensors
 from allennlp.modules import TokenEmbedder
 from overrides import overrides
 
 from elmo_plugin.elmo.elmo import Elmo
 from elmo_plugin.util.errors import ConfigurationError, check_one_of
-
-# Settings of AllenNLP's embedder, and what to write here.
-_RENAMED = {
-    "do_layer_norm": '`layer_norm`, whose "batch" normalises as AllenNLP',
-    "requires_grad": "`trainable`",
-    "scalar_mix_parameters": "`fixed_weights`, which are the softmax of these scores",
-    "projection_dim": "nothing: the vectors have the width of the biLM, so project them later",
-    "vocab_to_cache": "nothing: each distinct word of a batch is computed once",
-}
 
 
 @TokenEmbedder.register("elmo-token-embedder")
@@ -28,17 +19,6 @@ class ElmoTokenEmbedder(Elmo, TokenEmbedder):
     `trainable` biLM. `regularizer: {regexes: [['layer_scores', {type: 'l2', alpha: 0.001}]]}` sets
     the paper's λ.
     """
-
-    @classmethod
-    @overrides(check_signature=False)
-    def from_params(cls, params: Params, **extras: Any) -> "ElmoTokenEmbedder":
-        for name in params:
-            if name in _RENAMED:
-                raise ConfigurationError(
-                    f"elmo-token-embedder: `{name}` is a setting of AllenNLP's own embedder. Write "
-                    f"{_RENAMED[name]}."
-                )
-        return super().from_params(params, **extras)
 
 
 class PlacedText(NamedTuple):

@@ -4,10 +4,8 @@ and results only by rounding. The benchmark named beside each chose it (`benchma
 """
 
 # Rows of a product are padded to a multiple of this or of a larger power of two, see
-# `linear/packed.py`: `benchmarks/embed.py` and `benchmarks/pretrain.py`, float32 and bfloat16.
+# `packed_linear.py`: `benchmarks/embed.py` and `benchmarks/pretrain.py`, float32 and bfloat16.
 ROW_MULTIPLE = 4
-# Int8 products of more rows are padded to a multiple of this: `benchmarks/embed.py`, int8.
-INT8_ROW_MULTIPLE = 64
 # A float32 matrix of at most `SMALL_MATRIX` elements is multiplied faster as a transposed copy than
 # in oneDNN's layout. One of at most `SMALL_MATRIX_FOR_ONE_ROW` is multiplied faster with a single
 # row as it is: `benchmarks/latency.py`, small and full.
@@ -29,9 +27,6 @@ LARGE_BUFFER = 4 * 1024 * 1024
 # and the number above which a product may end: `benchmarks/memory.py` and `benchmarks/embed.py`.
 MAX_WINDOWS = 4096
 MIN_WINDOWS = 128
-# Words whose token layer `TokenLayerTable` computes at once, which bounds its memory. No benchmark
-# has chosen this one.
-WORDS_AT_ONCE = 1024
 # On a GPU, the inputs of several steps are multiplied in one product with at most this many
 # elements, 512 MB in bfloat16. At most `MAX_GRAPHS` CUDA graphs are kept, each with buffers for one
 # number of sentences: `benchmarks/layers.py --device cuda`.

@@ -4,7 +4,6 @@ import hashlib
 import logging
 import re
 from contextlib import asynccontextmanager
-from functools import partial
 from importlib.resources import files
 from typing import Any, AsyncIterator, Dict, Optional, Tuple, Union
 
@@ -17,9 +16,6 @@ logger = logging.getLogger(__name__)
 
 # Seconds that a client has to send the body of its request.
 _TIME_TO_SEND = 30.0
-# Upper bounds of histogram buckets: seconds, and requests in a batch.
-_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
-_SIZES = (1, 2, 4, 8, 16, 32, 64)
 _RESPONSES: Dict[Union[int, str], Dict[str, Any]] = {
     200: {"description": "The answer", "content": {"application/json": {}}},
     403: {"description": "Host or Origin of the request is not allowed"},
@@ -44,18 +40,16 @@ def make_app(
     `POST /predict/TASK` takes an input line of `allennlp predict` and returns its output line.
     `POST /draw/TASK` returns what the page draws. `POST /word` exists only with `words`; see
     `WordAnalyzer`. `GET /` is the page, `/models` lists the tasks, and `/health` says whether
-    requests can be answered. `/metrics` is for Prometheus. Only `limits.max_bytes` is used here.
-    For `batch_size` and `max_queue_size` see `Batches`.
+    requests can be answered. Only `limits.max_bytes` is used here. For `batch_size` and
+    `max_queue_size` see `Batches`.
     """
-    from fastapi import FastAPI
+    from fastapi import FastAPI, Request, Response
 
     handlers = {name: Handler(task.read, task.answer) for name, task in tasks.items()}
     handlers |= {f"draw/{name}": Handler(task.read, task.draw) for name, task in tasks.items()}
     if words is not None:
         handlers["word"] = Handler(words.read, words.answer)
-    metrics = _Metrics()
-    batches = Batches(handlers, batch_size, max_queue_size, metrics.batch)
-    metrics.waiting.set_function(lambda: batches.num_waiting)
+    batches = Batches(handlers, batch_size, max_queue_size)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -72,35 +66,21 @@ def make_app(
         redoc_url=None,
     )
     app.state.batches = batches
-    add = partial(_add_answers, app, batches, metrics, limits)
+
+    def add(path: str, kind: str, **openapi: Any) -> None:
+        async def answer(request: Request) -> Response:
+            return await _reply(batches, kind, request, limits)
+
+        app.post(path, operation_id=kind, **openapi)(answer)
+
     for name, task in tasks.items():
         add(f"/predict/{name}", name, **_described(task.predictor))
         add(f"/draw/{name}", f"draw/{name}", include_in_schema=False)
     if words is not None:
         add("/word", "word", **_described(words))
     models = {name: task.description() for name, task in tasks.items()}
-    _add_pages(app, {"tasks": models, "word": words is not None}, batches, metrics)
+    _add_pages(app, {"tasks": models, "word": words is not None}, batches)
     return app
-
-
-def _add_answers(
-    app: Any,
-    batches: Batches,
-    metrics: "_Metrics",
-    limits: Limits,
-    path: str,
-    kind: str,
-    **openapi: Any,
-) -> None:
-    from fastapi import Request, Response
-
-    async def answer(request: Request) -> Response:
-        with metrics.seconds.labels(kind).time():
-            reply = await _reply(batches, kind, request, limits)
-        metrics.requests.labels(kind, reply.status_code).inc()
-        return reply
-
-    app.post(path, operation_id=kind, **openapi)(answer)
 
 
 def _described(answering: Any) -> Dict[str, Any]:
@@ -114,7 +94,7 @@ def _described(answering: Any) -> Dict[str, Any]:
     }
 
 
-def _add_pages(app: Any, served: Dict[str, Any], batches: Batches, metrics: "_Metrics") -> None:
+def _add_pages(app: Any, served: Dict[str, Any], batches: Batches) -> None:
     from fastapi import Response
     from fastapi.responses import HTMLResponse
 
@@ -133,10 +113,6 @@ def _add_pages(app: Any, served: Dict[str, Any], batches: Batches, metrics: "_Me
         response.status_code = 200 if batches.is_alive else 503
         status = "ok" if batches.is_alive else "nothing is answered any more; restart the server"
         return {"status": status, "tasks": [*served["tasks"]], "waiting": batches.num_waiting}
-
-    @app.get("/metrics", summary="Metrics in the text format of Prometheus")
-    async def show_metrics() -> Response:
-        return Response(metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
 async def _reply(batches: Batches, kind: str, request: Any, limits: Limits) -> Any:
@@ -158,7 +134,7 @@ async def _reply(batches: Batches, kind: str, request: Any, limits: Limits) -> A
             # If it still waits in the queue, it is not computed.
             answer.cancel()
     except ClientDisconnect:
-        # Nobody reads this response. Its status is for `/metrics`.
+        # Nobody reads this response.
         return Response(status_code=499)
     except (ValueError, ConfigurationError, Unavailable) as error:
         return _problem(getattr(error, "status", 422), str(error))
@@ -204,30 +180,3 @@ def _page() -> Tuple[str, str]:
         sources.append(f"{element}-src 'sha256-{digest}'")
     policy = f"default-src 'none'; connect-src 'self'; img-src data:; {'; '.join(sources)}"
     return page, f"{policy}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-
-
-class _Metrics:
-    """What `/metrics` shows, in the text format of Prometheus."""
-
-    def __init__(self) -> None:
-        import prometheus_client as prometheus
-
-        registry = prometheus.CollectorRegistry()
-        self.text = partial(prometheus.generate_latest, registry)
-        # RAM, processor time, open files.
-        prometheus.ProcessCollector(registry=registry)
-        histogram = partial(prometheus.Histogram, labelnames=["kind"], registry=registry)
-        self.requests = prometheus.Counter(
-            "elmo_requests", "Requests by their status", ["kind", "status"], registry=registry
-        )
-        self.seconds = histogram(
-            "elmo_request_seconds", "From a request to its answer", buckets=_SECONDS
-        )
-        self._batch_seconds = histogram("elmo_batch_seconds", "Time of a batch", buckets=_SECONDS)
-        self._batch_size = histogram("elmo_batch_size", "Requests in a batch", buckets=_SIZES)
-        waiting = "Requests that wait for a batch"
-        self.waiting = prometheus.Gauge("elmo_waiting", waiting, registry=registry)
-
-    def batch(self, kind: str, size: int, seconds: float) -> None:
-        self._batch_seconds.labels(kind).observe(seconds)
-        self._batch_size.labels(kind).observe(size)

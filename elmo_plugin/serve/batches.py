@@ -46,7 +46,6 @@ class Batches:
     longer than one of half.
 
     RAM grows with `batch_size` and with `max_queue_size`, the maximum number of waiting requests.
-    `on_batch` is called after each batch with its kind, its size and its seconds.
     """
 
     def __init__(
@@ -54,12 +53,10 @@ class Batches:
         handlers: Dict[str, Handler],
         batch_size: int,
         max_queue_size: int,
-        on_batch: Callable[[str, int, float], object],
     ) -> None:
         self._handlers = handlers
         self._batch_size = batch_size
         self._max_queue_size = max_queue_size
-        self._on_batch = on_batch
         self._jobs: List[_Job] = []
         self._task: Optional["asyncio.Task[None]"] = None
 
@@ -132,8 +129,6 @@ class Batches:
         loop = asyncio.get_running_loop()
         outcomes = await loop.run_in_executor(self._thread, self._outcomes, kind, requests)
         seconds = time.perf_counter() - start
-        # Before the answers, so that a client with an answer finds its batch in `/metrics`.
-        self._on_batch(kind, len(batch), seconds)
         for job, outcome in zip(batch, outcomes):
             if job.answer.cancelled():
                 continue

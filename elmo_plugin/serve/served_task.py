@@ -70,6 +70,9 @@ class ServedTask:
     def read(self, request: str) -> Dict[str, Any]:
         """Parses a request, and checks its form and its length."""
         line = self.predictor.load_request(request)
+        # Before another model reads it, and with what that model has found.
+        self._limits.check_words(self.predictor.texts(line))
+        line = self.predictor.completed(line)
         self._limits.check_words(self.predictor.texts(line))
         return line
 

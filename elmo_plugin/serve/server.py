@@ -1,18 +1,12 @@
 import os
 import re
-import resource
 import signal
 import socket
 import sys
-import time
-from typing import Any, Callable, Dict, Iterable, List, NoReturn, Optional, Set, Tuple
+from typing import Any, Callable, Iterable, List, NoReturn, Optional, Tuple
 
 from elmo_plugin.util.errors import INTERRUPTED, ConfigurationError
 
-# Beyond this number, connections are closed: first those that have waited longest for a request.
-_MAX_CONNECTIONS = 4096
-# Seconds that a connection has to send a complete request.
-_SECONDS_TO_WAIT = 60
 _SECONDS_TO_STOP = 6
 _MAX_HEADER_BYTES = 64 * 1024
 _LOCAL = ["localhost", "127.0.0.1", "[::1]"]
@@ -101,40 +95,9 @@ def serve(app: Any, host: str, port: int, on_start: Callable[[str], object]) -> 
             ws="none",
             log_level="error",
             access_log=False,
-            timeout_notify=0,
             timeout_graceful_shutdown=_SECONDS_TO_STOP,
         )
-        server = Server(config)
-        # Called every second.
-        config.callback_notify = _closer(server.server_state.connections)
-        server.run(sockets=[listening])
+        Server(config).run(sockets=[listening])
     print("stopped.", file=sys.stderr, flush=True)
     # A normal exit waits for the models, and aborts the process in the middle of a batch.
     os._exit(INTERRUPTED if signal.SIGINT in signals[:1] else 0)
-
-
-def _closer(connections: Set[Any]) -> Callable[[], Any]:
-    """Returns a function that closes surplus and overdue connections without a complete request."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    # Half of the open files are for connections; the rest is for files, and for connections made
-    # until the next call.
-    files = 2 * _MAX_CONNECTIONS
-    files = files if hard == resource.RLIM_INFINITY else min(files, hard)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, files), hard))
-    # For each connection: its last request, and since when it waits for the next one.
-    since: Dict[Any, Tuple[Any, float]] = {}
-
-    async def close() -> None:
-        now, before = time.monotonic(), since.copy()
-        since.clear()
-        for each in connections:
-            cycle = each.cycle
-            if not cycle or cycle.response_complete or cycle.more_body or each.flow.write_paused:
-                same = each in before and before[each][0] is cycle
-                since[each] = before[each] if same else (cycle, now)
-        surplus = len(connections) - files // 2
-        for place, each in enumerate(sorted(since, key=lambda key: since[key][1])):
-            if place < surplus or now - since[each][1] > _SECONDS_TO_WAIT:
-                each.transport.abort()
-
-    return close

@@ -2,8 +2,8 @@ import json
 import sys
 from typing import Any, Dict, List, Optional
 
-from elmo_plugin.analysis.neighbours import ContextIndex, Query, find_neighbours
-from elmo_plugin.analysis.surprisal import DIRECTIONS, UNITS, Scorer
+from elmo_plugin.analysis.neighbours import ContextIndex, Query, one_pass, to_json
+from elmo_plugin.analysis.surprisal import BITS, DIRECTIONS, Scorer
 from elmo_plugin.bilm import Bilm
 from elmo_plugin.bilm.files.softmax import SoftmaxWeights
 from elmo_plugin.corpora.json_lines import check_fields, parse_object
@@ -72,12 +72,12 @@ class WordAnalyzer:
         if self._scorer is None:
             return {"surprisal": None, "known": None}
         (score,) = self._scorer.score([query.words])
-        nats = {name: float(getattr(score, name)[query.position]) for name in DIRECTIONS}
-        bits = {name: value * UNITS["bits"] for name, value in nats.items()}
+        bits = {name: BITS * float(getattr(score, name)[query.position]) for name in DIRECTIONS}
         return {"surprisal": bits, "known": score.known[query.position]}
 
     def _neighbours(self, query: Query) -> Optional[Dict[str, Any]]:
         if self._index is None:
             return None
-        (found,) = find_neighbours(self._index, self._bilm, [query], _NUM_NEIGHBOURS)
-        return found.to_json()
+        # Hashing the weights of a large biLM takes longer than a search: they are checked once.
+        (found,) = one_pass(self._index, self._bilm, [query], _NUM_NEIGHBOURS)
+        return to_json(found)

@@ -215,7 +215,8 @@ class ClassifierModel(TaskModel):
                 outputs["loss"] = torch.nn.functional.cross_entropy(logits[known], label[known])
             self.metric(logits, label)
             names = (self.label_names[n] for n in range(len(self.label_names)))
-            self.say_new_labels((instance["label"] for instance in metadata), names)
+            # A task that is added may keep its label elsewhere.
+            self.say_new_labels((each["label"] for each in metadata if "label" in each), names)
         return outputs
 
     @overrides(check_signature=False)

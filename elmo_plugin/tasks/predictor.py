@@ -1,5 +1,8 @@
+import csv
+import io
 import json
-from typing import Any, Dict, Iterable, List, Tuple
+import re
+from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
 
 import torch
 from allennlp.common.util import JsonDict, sanitize
@@ -47,6 +50,10 @@ class TaskPredictor(Predictor):
     schema: Dict[str, JsonDict]
     #: Whether an input line may be a document; otherwise it has at most a sentence.
     reads_documents: bool = False
+    #: The field of an input line that a line of raw text fills; `None` if one text is not enough.
+    text_field: Optional[str] = None
+    #: A pattern of the beginning of the first line of the task's corpus.
+    corpus_start: Optional[str] = None
     output_formats: Tuple[str, ...] = ("json",)
 
     def __init__(
@@ -56,6 +63,8 @@ class TaskPredictor(Predictor):
         check_one_of(self.output_formats, output_format=output_format)
         self._output_format = output_format
         self._num_lines = 0
+        # Of the output `csv`.
+        self._columns: List[str] = []
 
     @overrides
     def load_line(self, line: str) -> JsonDict:
@@ -67,6 +76,24 @@ class TaskPredictor(Predictor):
         """Like `load_line`, for a single request: errors name no line."""
         self._num_lines = 1
         return self._loaded(text, "the request")
+
+    def completed(self, line: JsonDict) -> JsonDict:
+        """Returns the line with what another model finds first, such as predicates."""
+        return line
+
+    def load_text(self, text: str) -> JsonDict:
+        """The input of a line of raw text. Raises a `ValueError` as `load_line` does."""
+        self._num_lines += 1
+        return self._valid({str(self.text_field): text}, f"non-empty line {self._num_lines}")
+
+    def corpus_format(self, lines: Sequence[str]) -> Optional[Tuple[str, str]]:
+        """
+        The format, for the user, and the suffix by which the reader knows it, if the first lines of
+        a file, without empty ones, look like the task's corpus. A suffix may be empty.
+        """
+        if self.corpus_start is None or not re.match(self.corpus_start, lines[0]):
+            return None
+        return f"the corpus format of {self.title}", ""
 
     def texts(self, line: JsonDict) -> List[List[str]]:
         """Returns the words of each text that the model reads to answer a line."""
@@ -102,6 +129,8 @@ class TaskPredictor(Predictor):
         """Raises a `ValueError` if the other output format cannot hold a prediction."""
         if self._output_format == "json":
             return json.dumps(outputs, ensure_ascii=False) + "\n"
+        if self._output_format == "csv":
+            return self._csv_line(outputs)
         try:
             return self._for_scorer(outputs)
         except ValueError as error:
@@ -121,6 +150,23 @@ class TaskPredictor(Predictor):
         for name, field in self._labels(labelled, outputs).items():
             labelled.add_field(name, field, self._model.vocab)
         return [labelled]
+
+    def _csv_line(self, outputs: JsonDict) -> str:
+        """A row, below a header if it is the first: lists joined by spaces, a column per label."""
+        cells: Dict[str, Any] = {}
+        for name, value in outputs.items():
+            if isinstance(value, dict):
+                cells.update({f"{name}.{key}": part for key, part in value.items()})
+            else:
+                cells[name] = " ".join(value) if isinstance(value, list) else value
+        written = io.StringIO()
+        is_first = not self._columns
+        self._columns = self._columns or list(cells)
+        writer = csv.DictWriter(written, self._columns, restval="", extrasaction="ignore")
+        if is_first:
+            writer.writeheader()
+        writer.writerow(cells)
+        return written.getvalue()
 
     def _loaded(self, text: str, location: str) -> JsonDict:
         example = json.dumps(self.example, ensure_ascii=False)
@@ -162,6 +208,7 @@ class SentencePredictor(TaskPredictor):
     """
 
     schema = {"sentence": TEXT, "tokens": WORDS}
+    text_field = "sentence"
 
     def predict(self, sentence: str) -> JsonDict:
         return self.predict_json({"sentence": sentence})

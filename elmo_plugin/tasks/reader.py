@@ -46,6 +46,8 @@ class TaskReader(DatasetReader):
 
     #: The fields of an instance that hold text.
     text_fields: Tuple[str, ...] = ("tokens",)
+    #: The field with the gold answer, which unlabelled instances lack.
+    gold_field = "label"
     #: What splits raw text into words, here and in the predictor.
     split: Tokenizer = staticmethod(treebank_words)
 

@@ -2,7 +2,6 @@
 
 from elmo_plugin.training.atomic_checkpointer import AtomicCheckpointer
 from elmo_plugin.training.bootstrap_evaluator import BootstrapEvaluator
-from elmo_plugin.training.moving_average import RecoverableMovingAverage
 from elmo_plugin.training.optimizers import FusedAdagrad, FusedAdam, Muon
 from elmo_plugin.training.recoverable_trainer import RecoverableTrainer
 from elmo_plugin.training.schedulers import DecayByBatches, LinearDecay, ReduceOnPlateau
@@ -15,7 +14,6 @@ __all__ = [
     "FusedAdam",
     "LinearDecay",
     "Muon",
-    "RecoverableMovingAverage",
     "RecoverableTrainer",
     "ReduceOnPlateau",
 ]

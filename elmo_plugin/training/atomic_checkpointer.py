@@ -1,14 +1,11 @@
-import os
-from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, Dict, Optional, Tuple
+from typing import Any, Optional, Tuple
 
 from allennlp.training.checkpointer import Checkpointer
 from allennlp.training.trainer import Trainer, TrainerCheckpoint
 from overrides import overrides
 
-from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.weights import read_state, save_atomically
 
 
@@ -42,7 +39,7 @@ class AtomicCheckpointer(Checkpointer):
         paths = self.find_latest_checkpoint()
         if paths is None:
             return None
-        checkpoint = TrainerCheckpoint(*(_load(path, paths) for path in paths))
+        checkpoint = TrainerCheckpoint(*(read_state(path, path) for path in paths))
         # A recovered run saves at the same batches as an uninterrupted one.
         self._record_save(*_moment(checkpoint))
         return checkpoint
@@ -62,28 +59,13 @@ class AtomicCheckpointer(Checkpointer):
     @overrides
     def _remove_checkpoint(self, epochs_completed: int, batches_in_epoch_completed: int) -> None:
         # With the checkpoint of batch 1, AllenNLP would also remove the one of batch 10.
-        folder = Path(self._serialization_dir)
-        for name in ("model_state", "training_state"):
-            stem = f"{name}_e{epochs_completed}_b{batches_in_epoch_completed}"
-            # The second are the parts of a sharded model.
-            for path in (folder / f"{stem}.th", *folder.glob(f"{stem}_w*.th")):
-                with suppress(FileNotFoundError):
-                    os.remove(path)
+        moment = (epochs_completed, batches_in_epoch_completed)
+        for path in (self._model_state_path(*moment), self._training_state_path(*moment)):
+            Path(path).unlink(missing_ok=True)
 
     def _record_save(self, epochs_completed: int, batches_in_epoch_completed: int) -> None:
         self._last_save_num_epochs_completed = epochs_completed
         self._last_save_num_batches_in_epoch_completed = batches_in_epoch_completed
-
-
-def _load(path: str, paths: Tuple[str, str]) -> Dict[str, Any]:
-    try:
-        return read_state(path, path)
-    except ConfigurationError as error:
-        raise ConfigurationError(
-            f"{error} If there is no other copy, delete "
-            f"{' and '.join(filter(os.path.exists, paths))}; --recover then continues from the "
-            "checkpoint before, or starts again if there is none."
-        ) from error
 
 
 def _moment(checkpoint: TrainerCheckpoint) -> Tuple[int, int]:

@@ -48,12 +48,7 @@ class BootstrapEvaluator(SimpleEvaluator):
         predictions_output_file: Optional[Union[str, PathLike]] = None,
     ) -> Dict[str, Any]:
         """Writes the metrics of samples to `predictions_output_file`."""
-        metric = getattr(model, "metric", None)
-        if not isinstance(metric, Metric):
-            raise ConfigurationError(
-                "Expected a model whose attribute `metric` is a metric, found "
-                f"{type(model).__name__}, which has none. Evaluate it without elmo-bootstrap."
-            )
+        metric: Any = model.metric
         counts = _InstanceCounts(metric)
         model.metric = counts
         # `max_tokens_sampler` shuffles batches in evaluation, too: all models get the same order.

@@ -14,15 +14,18 @@ from allennlp.data import DataLoader, TensorDict
 from allennlp.training.callbacks import ConfidenceChecksCallback, TrainerCallback
 from allennlp.training.checkpointer import TrainerCheckpoint
 from allennlp.training.gradient_descent_trainer import GradientDescentTrainer
+from allennlp.training.moving_average import ExponentialMovingAverage, MovingAverage
 from allennlp.training.trainer import Trainer
 from overrides import overrides
 
 from elmo_plugin.training.atomic_checkpointer import AtomicCheckpointer
-from elmo_plugin.training.moving_average import make_recoverable
 from elmo_plugin.util.bfloat16 import autocast_bfloat16
 from elmo_plugin.util.distributed import gathered, sum_over_processes
 from elmo_plugin.util.errors import ConfigurationError, check_no_settings
 from elmo_plugin.util.weights import read_state, save_atomically
+
+# Experiments name AllenNLP's `exponential` so; this trainer restores both.
+MovingAverage.register("elmo-exponential")(ExponentialMovingAverage)
 
 # The key of what this trainer adds to the trainer state.
 _KEY = "elmo-recoverable"
@@ -89,7 +92,7 @@ class RecoverableTrainer(GradientDescentTrainer):
         super().__init__(*args, **kwargs)
         self._mixed_precision = mixed_precision
         if self._moving_average:
-            make_recoverable(self._moving_average)
+            _store_averages_only(self._moving_average)
         # The process state of the checkpoint from which this run continues, until its epoch begins.
         self._recovered: Optional[Dict[str, Any]] = None
         # The metrics of the epochs before that one.
@@ -238,6 +241,20 @@ class RecoverableTrainer(GradientDescentTrainer):
             if hasattr(module, "epoch_metrics"):
                 metrics.update(module.epoch_metrics())
         return metrics
+
+
+def _store_averages_only(average: Any) -> None:
+    """
+    Leaves the averages in checkpoints. AllenNLP also stores copies of the parameters, which it
+    averages after `--recover` instead of the trained ones.
+    """
+
+    def load(state: Dict[str, Any]) -> None:
+        for name, shadow in average._shadows.items():
+            shadow.copy_(state["shadows"][name])
+
+    average.state_dict = lambda: {"shadows": average._shadows}
+    average.load_state_dict = load
 
 
 class _ResumedLoader:

@@ -154,15 +154,7 @@ class ReduceOnPlateau(_PyTorchLearningRateSchedulerWithMetricsWrapper):
     @overrides
     def step(self, metric: Optional[float] = None) -> None:
         """Called after each epoch. The trainer negates metrics that begin with `-`."""
-        if metric is not None:
-            mode, threshold_mode = self.lr_scheduler.mode, self.lr_scheduler.threshold_mode
-            if metric > 0 if mode == "min" else metric < 0 and threshold_mode == "rel":
-                raise ConfigurationError(
-                    f"elmo-reduce-on-plateau has mode {mode!r}, but received {metric} from a "
-                    "trainer that maximises it. Set `mode` to 'max' for a `validation_metric` with "
-                    "a plus, to 'min' for one with a minus, and `threshold_mode` to 'abs' for one "
-                    "that may be below 0."
-                )
-            metric = metric if mode == "max" else -metric
+        if metric is not None and self.lr_scheduler.mode == "min":
+            metric = -metric
         # AllenNLP refuses an epoch without a metric.
         super().step(metric)

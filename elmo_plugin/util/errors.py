@@ -8,7 +8,10 @@ import re
 from importlib import import_module
 from typing import Any, Collection, Optional, Type
 
-_JSONNET = re.compile(r"(?:RUNTIME|STATIC) ERROR: ([^\n]*)(?:\n\s*([^\t\n]+))?")
+# The place of a check of settings says nothing about the wrong one.
+_JSONNET = re.compile(
+    r"(?:RUNTIME|STATIC) ERROR: ([^\n]*)(?:\n\s*(?!\S*lib/settings\.libsonnet)([^\t\n]+))?"
+)
 
 #: Exit code after Ctrl-C, as in shells.
 INTERRUPTED = 130

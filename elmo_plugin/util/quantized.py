@@ -1,6 +1,6 @@
 """State dicts with matrices in int8."""
 
-from typing import Dict, Tuple
+from typing import Dict
 
 import torch
 
@@ -20,19 +20,13 @@ def quantized(parameters: Dict[str, torch.Tensor]) -> Dict[str, torch.Tensor]:
         if not value.is_floating_point() or value.dim() != 2 or value.numel() < _MIN_SIZE:
             found[name] = value
             continue
-        found[name + MATRIX], scales = quantized_rows(value)
-        found[name + SCALES] = scales.unsqueeze(1)
+        matrix = value.detach().float().contiguous()
+        # Above 0 even for a row of zeros, because each row is divided by its scale.
+        smallest = torch.finfo(torch.float32).tiny * 127
+        scales = matrix.abs().amax(dim=1, keepdim=True).clamp_min(smallest) / 127
+        found[name + MATRIX] = (matrix / scales).round().to(torch.int8)
+        found[name + SCALES] = scales
     return found
-
-
-def quantized_rows(matrix: torch.Tensor) -> Tuple[torch.Tensor, torch.Tensor]:
-    """A matrix in int8, from -127 to 127, and the scale of each row: float32, `(num_rows,)`."""
-    # oneDNN packs contiguous matrices, but matrices of weight files are transposed.
-    matrix = matrix.detach().float().contiguous()
-    # Above 0 even for a row of zeros, because each row is divided by its scale.
-    largest = matrix.abs().amax(dim=1).clamp_min(torch.finfo(torch.float32).tiny * 127)
-    scales = largest / 127
-    return (matrix / scales.unsqueeze(1)).round().to(torch.int8), scales
 
 
 def dequantize(parameters: Dict[str, torch.Tensor]) -> None:

@@ -1,6 +1,5 @@
 """Reads text files: plain or gzip, local or at a URL. All text enters through `numbered_lines`."""
 
-import codecs
 import gzip
 import io
 import os
@@ -20,8 +19,6 @@ Source = Union[FilePath, io.BufferedReader]
 DECODING_ERRORS = ("strict", "replace")
 
 _GZIP_MAGIC = b"\x1f\x8b"
-# The little-endian mark of UTF-32 begins with the one of UTF-16.
-_OTHER_BYTE_ORDER_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE)
 
 
 @dataclass(frozen=True)
@@ -83,7 +80,7 @@ def numbered_lines(path: Source, *, newline: Optional[str] = None) -> Iterator[T
     ending, `"\\n"` only that one.
 
     Raises `OSError` if there is no such file, or it is a folder, and `ValueError` if a line is not
-    UTF-8, the file begins with the mark of UTF-16 or UTF-32, or its gzip data is damaged.
+    UTF-8 or the gzip data is damaged.
     """
     errors = path.decoding_errors if isinstance(path, DecodedPath) else "strict"
     strict = errors == "strict"
@@ -118,12 +115,6 @@ def _open(path: Source, newline: Optional[str], errors: str) -> TextIO:
         # Closed together with the gzip file.
         compressed.myfileobj = binary  # type: ignore[assignment]  # Any file does.
         binary = compressed
-    if binary.peek(len(codecs.BOM_UTF32_BE)).startswith(_OTHER_BYTE_ORDER_MARKS):
-        binary.close()
-        raise ValueError(
-            f"{_name(path)}:1: expected UTF-8 text, found the byte order mark of UTF-16 or UTF-32. "
-            "Convert it to UTF-8, for example by iconv -f UTF-16 -t UTF-8 OLD > NEW"
-        )
     return io.TextIOWrapper(binary, encoding="utf-8-sig", errors=errors, newline=newline)
 
 

@@ -1,8 +1,7 @@
 """Word vectors in the format of GloVe: per line a word and its numbers."""
 
-import io
 import zipfile
-from typing import Container, Dict, Iterable, Iterator, List, Optional, Tuple, cast
+from typing import Container, Dict, Iterable, Iterator, List, Optional, Tuple
 
 import numpy
 
@@ -19,11 +18,14 @@ Vectors = Dict[str, numpy.ndarray]
 def vector_lines(path: str) -> Iterator[Tuple[str, str]]:
     """
     Streams `file:line` and text of each line that is not empty, except a first line with number of
-    words and width. `path` is a path or URL of text, gzip or zip; `(archive.zip)#file.txt` is a
-    member of a larger zip. Raises `ValueError`, with file and line, for an empty or damaged file.
+    words and width. `path` is a path or URL of text or gzip. Raises `ValueError`, with file and
+    line, for an empty or damaged file or a zip.
     """
+    is_zip = zipfile.is_zipfile(find_file(path))
+    expect(not is_zip, f"{path}:1", "word vectors", "a zip archive", "Unpack it.")
     is_empty = True
-    for number, line in _lines(path):
+    # Words may contain other line separators of Unicode.
+    for number, line in numbered_lines(path, newline="\n"):
         line = line.rstrip()
         is_header = number == 1 and line.count(" ") < 2 and line.replace(" ", "").isdecimal()
         if line and not is_header:
@@ -71,28 +73,3 @@ def _vector(numbers: List[str]) -> Optional[numpy.ndarray]:
     except ValueError:
         return None
     return vector if numpy.isfinite(vector).all() else None
-
-
-def _lines(path: str) -> Iterator[Tuple[int, str]]:
-    is_member = path.startswith("(") and ")#" in path
-    archive, _, member = path[1:].partition(")#") if is_member else (path, "", "")
-    found = find_file(archive)
-    if not zipfile.is_zipfile(found):
-        # Words may contain other line separators of Unicode.
-        yield from numbered_lines(path, newline="\n")
-        return
-    try:
-        with zipfile.ZipFile(found) as opened:
-            names = [member] if member else opened.namelist()
-            if len(names) > 1:
-                raise ValueError(f"{len(names)} files. Name one, such as '({archive})#{names[0]}'")
-            with opened.open(names[0] if names else "") as file:
-                # `numbered_lines` needs `peek`. A `BufferedReader` reads from any binary file.
-                yield from numbered_lines(io.BufferedReader(cast(io.RawIOBase, file)), newline="\n")
-    # A damaged archive can cause any exception. The message for a missing member has quotes.
-    except Exception as error:
-        reason = str(error).strip('"') or type(error).__name__
-        raise ValueError(
-            f"{path}: expected a zip archive with a file of word vectors, found this error: "
-            f"{reason}. Correct the name of the file in it, or copy the archive again."
-        ) from error

@@ -3,6 +3,7 @@
 // options file of the biLM.
 
 local paths = import 'paths.libsonnet';
+local check = import 'settings.libsonnet';
 
 // The settings that a variant may change.
 local defaults = {
@@ -49,8 +50,6 @@ local defaults = {
 {
   settings:: defaults,  // hidden from AllenNLP
   local s = $.settings,
-  local unknown = std.setDiff(std.objectFields(s), std.objectFields(defaults)),
-  assert unknown == [] : 'bilm: no such settings: ' + std.join(', ', unknown),
 
   local options = {
     bidirectional: s.bidirectional,
@@ -94,7 +93,10 @@ local defaults = {
     },
     seed: s.random_seed,
   } + shape,
-  data_loader: { type: 'elmo-bilm', num_workers: s.num_workers, seed: s.random_seed } + s.batches,
+  // The first field that jsonnet computes. Widths that those of `initial` replace have no defaults.
+  data_loader:
+    assert check('bilm', s, defaults, if s.initial == null then [] else ['dim', 'filters']);
+    { type: 'elmo-bilm', num_workers: s.num_workers, seed: s.random_seed } + s.batches,
   validation_data_loader: { type: 'elmo-bilm', shuffle: false } + s.heldout_batches,
   trainer: {
     type: 'elmo-bilm',

@@ -1,5 +1,6 @@
 // ELMo in an experiment: its settings, and the parts of reader and model derived from them.
 local paths = import 'paths.libsonnet';
+local check = import 'settings.libsonnet';
 
 // The settings that a variant may change. Their meaning:
 // python -c 'from elmo_plugin import Elmo; help(Elmo)'
@@ -21,13 +22,11 @@ local defaults = {
   dtype: 'float32',
   // True: cache layers in the folder ELMO_CACHE, so that the biLM processes each sentence only
   // once. A path: cache them in that folder.
-  cache: !(self.trainable || self.stateful),
+  cache: self.trainable == false && self.stateful == false,
 };
 
 defaults {
   local elmo = self,
-  local unknown = std.setDiff(std.objectFields(elmo), std.objectFields(defaults)),
-  assert unknown == [] : 'elmo: no such settings: ' + std.join(', ', unknown),
 
   local files = if elmo.bilm == null then ['options_file', 'weight_file'] else ['bilm'],
   indexer:: { type: 'elmo-characters', [files[0]]: elmo[files[0]] },
@@ -40,7 +39,7 @@ defaults {
       if !std.member(['at', 'lambda', 'bilm', 'options_file', 'weight_file'], name)
     },
   },
-  data_loader:: { type: 'elmo-prefetch' },
+  data_loader:: assert check('elmo', elmo, defaults); { type: 'elmo-prefetch' },
   regularizer:: {
     // Fixed weights are no parameters.
     regexes: if elmo.fixed_weights != null then []

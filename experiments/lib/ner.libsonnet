@@ -19,22 +19,21 @@ local defaults = own.settings {
 
 (import 'task.libsonnet')('ner', ['tokens'], defaults) {
   local s = $.settings,
-  local fields = own.fields(s),
-
   local is_conllu = std.endsWith(std.strReplace(s.corpus.train, '.gz', ''), '.conllu'),
   local column = if is_conllu then { upos: 4, xpos: 5, feats: 6, deprel: 8 }[s.tag]
   else if s.tag_column == null then -1 else s.tag_column,
   local tags = if s.tags != null then s.tags
   else if paths.has_spans(s.corpus.train, column) then 'spans' else 'plain',
 
-  local columns = { tag_column: s.tag_column, tag: s.tag, tags: tags },
+  local fields = own.fields(s { tags: tags }, { tag: 'upos', tags: 'spans' }),
+  local columns = { tag_column: s.tag_column },
   dataset_reader+: columns + fields.dataset_reader,
   validation_dataset_reader+: columns + fields.validation_dataset_reader,
   validation_data_path: fields.validation_data_path,
 
   local bilstm(hidden_size) = { type: 'elmo-bilstm', hidden_size: hidden_size },
   model+: {
-    tags: tags,
+    [if tags != 'spans' then 'tags']: tags,
     lower_encoder: bilstm(s.hidden_sizes[0]),
     upper_encoder: bilstm(s.hidden_sizes[1]),
     dropout: s.dropout,

@@ -21,13 +21,19 @@ local vectors(name) = if std.extVar(name) == '' then null else {
 };
 
 {
-  random_seed: std.parseInt(std.extVar('ELMO_SEED')),
+  random_seed:
+    local seed = std.extVar('ELMO_SEED');
+    if std.all([std.member('0123456789', digit) for digit in std.stringChars(seed)]) && seed != ''
+    then std.parseInt(seed) else error 'Expected ELMO_SEED to be a whole number, found ' + seed,
   // ELMO_BILM, or null if it is empty.
   bilm_name: if std.extVar('ELMO_BILM') == '' then null else std.extVar('ELMO_BILM'),
   bilm: {
     assert $.bilm_name == null :
            'This experiment names the two files of a biLM: unset ELMO_BILM, and set ELMO_OPTIONS '
            + 'and ELMO_WEIGHTS.',
+    assert self.options_file != '' && self.weight_file != '' :
+           'Expected both files of a biLM or neither: set ELMO_OPTIONS and ELMO_WEIGHTS, or ELMO_BILM '
+           + 'if both are in one folder.',
     options_file: std.extVar('ELMO_OPTIONS'),
     weight_file: std.extVar('ELMO_WEIGHTS'),
     // The vocabulary of the biLM's softmax, in the folder of its weights.

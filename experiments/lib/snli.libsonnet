@@ -4,10 +4,9 @@ local own = import 'own.libsonnet';
 
 // The settings that a variant may change, besides task.libsonnet's.
 local defaults = own.settings {
-  // The columns of .csv, .tsv and .jsonl. Null: the format of SNLI.
-  premise: null,
-  hypothesis: null,
-  label: null,
+  premise: 'premise',  // the columns of .csv, .tsv and .jsonl, which elmo-pairs reads
+  hypothesis: 'hypothesis',
+  label: 'label',
   hidden_size: 300,  // per direction of both LSTMs, and of the feed-forward layers
   dropout: 0.5,
   attention_dropout: 0.0,
@@ -27,10 +26,10 @@ local defaults = own.settings {
     [if s.initializer != null then 'initializer']: s.initializer,
   },
 
-  local fields = own.fields(s),
-  local columns = { [name]: s[name] for name in ['premise', 'hypothesis', 'label'] if s[name] != null },
-  dataset_reader+: columns + fields.dataset_reader,
-  validation_dataset_reader+: columns + fields.validation_dataset_reader,
+  local columns = ['premise', 'hypothesis', 'label'],
+  local fields = own.fields(s, { [name]: name for name in columns }),
+  dataset_reader+: fields.dataset_reader,
+  validation_dataset_reader+: fields.validation_dataset_reader,
   validation_data_path: fields.validation_data_path,
 
   model+: {

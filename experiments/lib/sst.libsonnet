@@ -24,9 +24,9 @@ local defaults = own.settings {
 (import 'task.libsonnet')('sst', ['tokens'], defaults) {
   local s = $.settings,
 
-  local fields = own.fields(s),
+  local fields = own.fields(s, { text: 'text', label: 'label' }),
 
-  local classes = { granularity: s.granularity, text: s.text, label: s.label },
+  local classes = { granularity: s.granularity },
   dataset_reader+: classes { min_phrase_tokens: s.min_phrase_tokens } + fields.dataset_reader,
   validation_dataset_reader+: classes + fields.validation_dataset_reader,
   validation_data_path: fields.validation_data_path,

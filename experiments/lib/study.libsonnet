@@ -63,7 +63,8 @@ local is_whole(value) = std.isNumber(value) && value == std.floor(value);
 // The given settings over the `known` ones, of which there are no others.
 local checked(what, given, known) =
   local unknown = std.setDiff(std.objectFields(given), std.objectFields(known));
-  assert unknown == [] : 'study: %s has no such settings: %s' % [what, std.join(', ', unknown)];
+  assert unknown == [] : 'study: %s has no such settings: %s; there are %s'
+                         % [what, std.join(', ', unknown), std.join(', ', std.objectFields(known))];
   known + given;
 
 local repeated(values) =

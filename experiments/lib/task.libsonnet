@@ -8,6 +8,7 @@
 //   }
 
 local paths = import 'paths.libsonnet';
+local check = import 'settings.libsonnet';
 
 local shared(name) = {
   type: 'elmo-' + name,  // the registered name of reader and model
@@ -34,14 +35,6 @@ function(name, texts, defaults) {
   local known = shared(name) + defaults,
   settings:: known,  // hidden from AllenNLP
   local s = $.settings,
-  local unknown = std.setDiff(std.objectFields(s), std.objectFields(known)),
-  local missing = std.setDiff(std.objectFields(known), std.objectFields(s)),
-  assert unknown == [] : name + ': no such settings: ' + std.join(', ', unknown),
-  assert missing == [] : name + ': settings lack ' + std.join(', ', missing) + ': write settings+:',
-  assert s.elmo == null || std.objectHasAll(s.elmo, 'placement') :
-         name + ': settings.elmo lacks what elmo.libsonnet has: write elmo+:',
-  assert s.words != [] :
-         name + ': settings.words is empty; ELMo is added to words and does not replace them',
 
   local elmo = if s.elmo == null then { indexers: {}, regexes: [], data_loader: {} } else {
     indexers: { elmo: s.elmo.indexer },
@@ -67,9 +60,17 @@ function(name, texts, defaults) {
     [if penalties != [] then 'regularizer']: { regexes: penalties },
     [if s.dtype != 'float32' then 'dtype']: s.dtype,
   },
-  data_loader: elmo.data_loader {
-    batch_sampler: { type: 'bucket', batch_size: s.batch_size, sorting_keys: texts },
-  },
+  // Checked here and not in an `assert` of the object, which jsonnet would compute for each field.
+  // This field is the first that it computes.
+  data_loader:
+    assert check(name, s, known);
+    assert s.elmo == null || std.objectHasAll(s.elmo, 'placement') :
+           name + ': settings.elmo lacks what elmo.libsonnet has: write elmo+:';
+    assert s.words != [] :
+           name + ': settings.words is empty; ELMo is added to words and does not replace them';
+    elmo.data_loader {
+      batch_sampler: { type: 'bucket', batch_size: s.batch_size, sorting_keys: texts },
+    },
   // Batches do not change the score, so each holds many short texts or a few long ones.
   validation_data_loader: elmo.data_loader {
     batch_sampler: {

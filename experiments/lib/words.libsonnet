@@ -15,12 +15,24 @@ local with_embedder(list, settings) = [
   // Word vectors from ELMO_GLOVE, with the width of that file; words are lower-cased by default if no
   // word of the file has capitals. If the variable is empty: lower-cased words with random vectors of
   // width `dim`, which are always trained. Those from a file are trained unless `trainable` is false.
-  vectors(dim, lowercase=file == null || !file.cased, trainable=true): {
+  vectors(dim, lowercase=null, trainable=true): {
+    local word = self,
+    file:: file,  // hidden from AllenNLP
     name: 'words',
-    indexer: { type: 'single_id', lowercase_tokens: lowercase },
-    embedder: { type: 'elmo-word-vectors' } + if file == null then { embedding_dim: dim }
-    else { embedding_dim: file.dim, pretrained_file: file.file, trainable: trainable },
+    indexer: {
+      type: 'single_id',
+      lowercase_tokens: if lowercase == null then word.file == null || !word.file.cased
+      else lowercase,
+    },
+    embedder: { type: 'elmo-word-vectors' } + if word.file == null then { embedding_dim: dim }
+    else { embedding_dim: word.file.dim, pretrained_file: word.file.file, trainable: trainable },
   },
+
+  // The same list with the vectors of another file, { file, dim, cased }, or null for random ones.
+  with_file(list, file):: [
+    if std.objectHasAll(word, 'file') then word { file:: file } else word
+    for word in list
+  ],
 
   // The same list with word vectors that are trained, or not.
   with_trainable(list, trainable):: with_embedder(list, { trainable: trainable }),

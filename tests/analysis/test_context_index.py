@@ -54,7 +54,6 @@ def test_an_index_holds_a_vector_of_length_1_of_each_token_and_layer(shared_bilm
     ]
     assert [index.context(row) for row in range(16)] == places
     assert sorted(path.name for path in (tmp_path / "index").iterdir()) == [
-        "contexts.npy",
         "index.json",
         "layer_1.npy",
         "layer_2.npy",
@@ -67,18 +66,13 @@ def test_an_index_holds_a_vector_of_length_1_of_each_token_and_layer(shared_bilm
     assert lines[:2] == ["The play began .", "They play chess ."]
 
 
-def test_layers_and_words_can_be_chosen(shared_bilm, text, tmp_path):
-    summary = make_index(shared_bilm, text, tmp_path / "index", layers=[2, 0], words=["play", "🦉"])
-    assert (summary.num_lines, summary.num_contexts) == (5, 4)
-    index = ContextIndex(tmp_path / "index")
-    places = [(index.context(row)[0], index.context(row)[1]) for row in range(4)]
-    assert places == [(1, 1), (3, 1), (4, 1), (5, 1)]
+def test_layers_can_be_chosen(shared_bilm, text, tmp_path):
+    make_index(shared_bilm, text, tmp_path / "index", layers=[2, 0])
     expected = expected_layers(shared_bilm, [line.split() for line in LINES])
+    index = ContextIndex(tmp_path / "index")
     assert list(index.layers) == [0, 2]
     for layer, vectors in index.layers.items():
-        numpy.testing.assert_allclose(
-            vectors, expected[layer][[1, 5, 9, 13]], rtol=2**-10, atol=1e-6
-        )
+        numpy.testing.assert_allclose(vectors, expected[layer], rtol=2**-10, atol=1e-6)
 
 
 def many_lines(tmp_path):
@@ -120,8 +114,7 @@ def test_another_bilm_does_not_continue(bilm, begun):
         make_index(bilm, *begun, batch_size=1)
     make_index(bilm, *begun, force=True, batch_size=1)
     index = ContextIndex(begun[1])
-    for _ in range(2):
-        index.check_bilm(bilm)
+    index.check_bilm(bilm)
     next(bilm.lstm.parameters()).data += 1
     with pytest.raises(ConfigurationError, match="built with another biLM"):
         index.check_bilm(bilm)
@@ -145,14 +138,11 @@ def test_what_gives_no_index_is_refused(shared_bilm, make_bilm, text, tmp_path):
     damaged = make_bilm()
     with torch.no_grad():
         next(damaged.lstm.parameters()).fill_(numpy.nan)
-    os.mkfifo(tmp_path / "pipe")
     empty = write(tmp_path / "empty.txt", ["", " "])
     for bilm, source, options, message in (
         (shared_bilm, empty, {}, "empty.txt: expected words, found none in 2"),
-        (shared_bilm, text, {"words": ["dance", "a"]}, "occurrences of a, dance, found none in 5"),
         (shared_bilm, text, {"layers": [3]}, "layers from 0 .* to 2, found 3"),
         (shared_bilm, text, {"layers": [-1]}, "found -1"),
-        (shared_bilm, tmp_path / "pipe", {}, "pipe can be read only once"),
         (make_bilm(stateful=True), text, {}, "not stateful"),
         (damaged, text, {}, "line 1 of the text: expected finite vectors"),
     ):
@@ -167,7 +157,7 @@ def test_what_gives_no_index_is_refused(shared_bilm, make_bilm, text, tmp_path):
         (lambda folder: (folder / "index.json").unlink(), "is no index of contexts"),
         (lambda folder: (folder / "index.json").write_text("{"), "index.json cannot be read"),
         (
-            lambda folder: (folder / "index.json").write_text('{"format_version": 1}'),
+            lambda folder: (folder / "index.json").write_text('{"format_version": 2}'),
             "'dim' in index.json is missing or of another type",
         ),
         (lambda folder: os.truncate(folder / "text.txt", 9), "text.txt is missing or too short"),

@@ -9,7 +9,7 @@ from allennlp.commands.train import train_model
 from allennlp.common import Params
 from allennlp.modules import TokenEmbedder
 
-from elmo_plugin.analysis.layer_weights import LayerWeights, layer_weights, model_label
+from elmo_plugin.analysis.layer_weights import layer_weights
 from elmo_plugin.elmo.placement import Placement
 from elmo_plugin.elmo.scalar_mix import ScalarMix
 from elmo_plugin.util.errors import ConfigurationError
@@ -63,15 +63,6 @@ def test_each_place_has_its_weights_and_gamma(tmp_path):
     metrics = placement.elmo.epoch_metrics()
     assert [metrics[f"elmo_output_layer_{layer}"] for layer in range(3)] == second.weights
     assert metrics["elmo_input_gamma"] == 2.0 and len(metrics) == 8
-
-
-def test_labels_tell_the_archives_of_a_model_apart():
-    def labels(*archives, model="elmo-ner"):
-        mixes = [LayerWeights(archive, model, "input", [1.0], 1.0) for archive in archives]
-        return [model_label(mix, mixes) for mix in mixes]
-
-    assert labels("a/model.tar.gz") == ["ner"] and labels("m", model="") == ["m"]
-    assert labels("out/a/model.tar.gz", "b") == ["ner (out/a)", "ner (b)"]
 
 
 @pytest.mark.parametrize(

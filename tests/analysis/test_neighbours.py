@@ -16,7 +16,6 @@ from elmo_plugin.analysis.neighbours import (
 from elmo_plugin.corpora.sentence_per_line import read_sentences
 from elmo_plugin.util.errors import ConfigurationError
 from tests.guide import FIXTURES
-from tests.html import shown, text_of
 
 TEXT = FIXTURES / "corpora/lm/small/heldout.txt"
 SENTENCES = [list(words) for _, words in read_sentences(TEXT)]
@@ -47,28 +46,25 @@ PLACES = [
 ]
 
 
-def brute_force(bilm, exact, asked, same_word):
+def brute_force(bilm, exact, asked):
     """Per layer the cosine of each allowed place."""
     (layers,) = embed_sentences(bilm, [asked.words])
     vectors = layers[:, asked.position].double().numpy()
     vectors /= numpy.linalg.norm(vectors, axis=-1, keepdims=True)
-    word = asked.words[asked.position]
     return [
         {
             place: float(exact[layer, row] @ vectors[layer])
             for row, place in enumerate(PLACES)
             if tuple(SENTENCES[place[0]]) != asked.words
-            and (not same_word or SENTENCES[place[0]][place[1]] == word)
         }
         for layer in range(3)
     ]
 
 
-@pytest.mark.parametrize("same_word", [False, True])
-def test_neighbours_are_those_of_all_cosines_in_float64(index, shared_bilm, exact, same_word):
-    found = list(find_neighbours(index, shared_bilm, QUERIES, 7, same_word))
+def test_neighbours_are_those_of_all_cosines_in_float64(index, shared_bilm, exact):
+    found = list(find_neighbours(index, shared_bilm, QUERIES, 7))
     for asked, neighbours in zip(QUERIES, found):
-        expected = brute_force(shared_bilm, exact, asked, same_word)
+        expected = brute_force(shared_bilm, exact, asked)
         assert list(neighbours) == [0, 1, 2]
         for layer, contexts in neighbours.items():
             cosines = [context.cosine for context in contexts]
@@ -79,22 +75,6 @@ def test_neighbours_are_those_of_all_cosines_in_float64(index, shared_bilm, exac
                 place = (context.line - 1, context.position)
                 assert context.words == tuple(SENTENCES[place[0]])
                 assert context.cosine == pytest.approx(expected[layer][place], abs=2**-11)
-
-
-def test_a_notebook_shows_contexts(index, shared_bilm):
-    (neighbours,) = find_neighbours(index, shared_bilm, QUERIES[:1], 2)
-    tree = shown(neighbours)
-    assert [each.text for each in tree.iter("p")] == ["layer 0", "layer 1", "layer 2"]
-    rows = [text_of(row) for row in tree.iter("tr") if row.find("td") is not None]
-    assert rows == [
-        f"{each.cosine:.4f} {each.line} {' '.join(each.words)}"
-        for contexts in neighbours.values()
-        for each in contexts
-    ]
-    marked = [text_of(each) for each in tree.iter("mark")]
-    assert marked == [
-        each.words[each.position] for contexts in neighbours.values() for each in contexts
-    ]
 
 
 def test_a_result_does_not_depend_on_other_queries(index, shared_bilm, monkeypatch):
@@ -187,16 +167,25 @@ def sorted_rows(vectors, query, number, allowed=None):
     return order, [cosines[row] for row in order]
 
 
-def found(vectors, queries, number=5, excluded=(), **settings):
+def found(vectors, queries, number=5, excluded=()):
     nearest = [NearestRows(vectors, query, number, excluded) for query in queries]
-    search(vectors, nearest, **settings)
+    search(vectors, nearest)
     return [(each.rows.tolist(), each.cosines.tolist()) for each in nearest]
 
 
-def check(vectors, queries, number=5, excluded=(), allowed=None, **settings):
-    for query, (rows, cosines) in zip(
-        queries, found(vectors, queries, number, excluded, **settings)
-    ):
+@pytest.fixture
+def set_block(monkeypatch):
+    """Sets the number of rows that are compared at once."""
+
+    def change(num_rows, dim=24):
+        monkeypatch.setattr(module, "_CACHED_BYTES", 4 * dim)
+        monkeypatch.setattr(module, "_CACHED_PER_BLOCK", num_rows)
+
+    return change
+
+
+def check(vectors, queries, number=5, excluded=(), allowed=None):
+    for query, (rows, cosines) in zip(queries, found(vectors, queries, number, excluded)):
         expected_rows, expected_cosines = sorted_rows(vectors, query, number, allowed)
         assert rows == expected_rows
         numpy.testing.assert_allclose(cosines, expected_cosines, atol=1e-14)
@@ -207,26 +196,29 @@ def test_the_nearest_rows_are_those_of_a_sort_of_all_cosines(number, dim):
     check(make(dim=dim), make_queries(dim=dim), number)
 
 
-def test_rows_that_differ_by_less_than_the_products_can_tell_are_in_their_order():
+def test_rows_that_differ_by_less_than_the_products_can_tell_are_in_their_order(set_block):
+    set_block(32)
     generator = numpy.random.default_rng(3)
     vectors = numpy.tile(make(1), (500, 1))
     # By one unit in the last place of half precision, in one dimension each.
     places = generator.integers(0, 24, 500)
     vectors.view("i2")[numpy.arange(500), places] += generator.integers(-1, 2, 500).astype("i2")
-    check(vectors, [vectors[0].astype("f8"), *make_queries()], 20, rows_per_block=32)
+    check(vectors, [vectors[0].astype("f8"), *make_queries()], 20)
 
 
 @pytest.mark.parametrize("rows_per_block", [1, 7, 300, 512])
-def test_results_do_not_depend_on_the_blocks(rows_per_block):
+def test_results_do_not_depend_on_the_blocks(rows_per_block, set_block):
     expected = found(make(), make_queries())
-    assert found(make(), make_queries(), rows_per_block=rows_per_block) == expected
+    set_block(rows_per_block)
+    assert found(make(), make_queries()) == expected
 
 
 @pytest.mark.parametrize("rows_per_block", [1, 50, 1000])
-def test_excluded_rows_do_not_count(rows_per_block):
+def test_excluded_rows_do_not_count(rows_per_block, set_block):
+    set_block(rows_per_block)
     excluded = [(0, 20), (45, 55), (299, 300)]
     allowed = [row for row in range(300) if not any(a <= row < b for a, b in excluded)]
-    check(make(), make_queries(), 5, excluded, allowed, rows_per_block=rows_per_block)
+    check(make(), make_queries(), 5, excluded, allowed)
     assert found(make(), make_queries(), 5, [(0, 300)]) == [([], [])] * 4
 
 

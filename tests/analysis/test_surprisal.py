@@ -6,12 +6,11 @@ from dataclasses import replace
 import numpy
 import pytest
 
-from elmo_plugin.analysis.surprisal import DIRECTIONS, Scorer
+from elmo_plugin.analysis.surprisal import Scorer
 from elmo_plugin.bilm.pretraining import next_word_loss as softmax_module
 from elmo_plugin.util.errors import ConfigurationError
 from tests.analysis.language_model import WORDS, make_softmax
 from tests.bilm.oracle import SlowBilm, read_arrays
-from tests.html import shown, text_of
 
 SENTENCES = [
     "They play a play .".split(),
@@ -81,26 +80,6 @@ def test_damaged_weights_are_refused(shared_bilm, softmax):
         list(damaged.score(SENTENCES))
 
 
-@pytest.mark.parametrize("counts", [None, [9, 9, 5, 80, 20, 7, 90, 3, 0, 60]])
-def test_likely_words_are_those_of_float64_loops(shared_bilm, softmax, slow, counts):
-    with_counts = replace(softmax, counts=counts)
-    scores = Scorer(shared_bilm, with_counts, top_k=3).score(SENTENCES)
-    # No more than there are.
-    (all_words,) = Scorer(shared_bilm, with_counts, top_k=100).score([["play"]])
-    assert len(all_words.top_k["both"][0]) == len(WORDS) - 3
-    frequencies = numpy.maximum(counts or [1] * len(WORDS), 1)[3:]
-    for words, score in zip(SENTENCES, scores):
-        forward, backward = slow(words)
-        forward, backward = numpy.exp(forward[:-1, 3:]), numpy.exp(backward[1:, 3:])
-        both = forward * backward / frequencies
-        both /= both.sum(axis=1, keepdims=True)
-        for direction, probabilities in zip(DIRECTIONS, (forward, backward, both)):
-            for of_place, found in zip(probabilities, score.top_k[direction], strict=True):
-                best = numpy.argsort(-of_place)[:3]
-                assert [word for word, _ in found] == [WORDS[number + 3] for number in best]
-                assert [value for _, value in found] == pytest.approx(of_place[best], rel=1e-4)
-
-
 @pytest.mark.parametrize("batch_size, most_logits", [(1, 2**23), (64, 64 * len(WORDS))])
 def test_batches_and_pieces_change_nothing(scorer, batch_size, most_logits, monkeypatch):
     expected = list(scorer.score(SENTENCES * 9))
@@ -108,14 +87,3 @@ def test_batches_and_pieces_change_nothing(scorer, batch_size, most_logits, monk
     for score, other in zip(scorer.score(SENTENCES * 9, batch_size), expected, strict=True):
         assert score.forward == pytest.approx(other.forward, rel=1e-5)
         assert score.backward == pytest.approx(other.backward, rel=1e-5)
-
-
-def test_a_notebook_shows_a_row_for_each_word(scorer):
-    (score,) = scorer.score([["They", "<b>"]])
-    head, *rows = [[text_of(cell) for cell in row] for row in shown(score).iter("tr")]
-    assert head == ["surprisal in nats", *DIRECTIONS]
-    assert [row[0] for row in rows] == ["They", "<b>", "perplexity"]
-    for column, direction in enumerate(DIRECTIONS, start=1):
-        surprisals = [f"{nats:.2f}" for nats in getattr(score, direction)]
-        expected = [*surprisals, f"{score.perplexity(direction):.1f}"]
-        assert [row[column] for row in rows] == expected

@@ -7,10 +7,8 @@ import logging
 import os
 import pickle
 import re
-import shutil
 import sys
 import tarfile
-from types import SimpleNamespace
 
 import h5py
 import pytest
@@ -102,7 +100,6 @@ def test_a_flipped_bit_is_refused_or_changes_nothing(tagger, tmp_path):
     [
         member("../escaped", tarfile.REGTYPE),
         member("vocabulary/../../escaped", tarfile.REGTYPE),
-        member("d/" * 101 + "file", tarfile.REGTYPE),
         member("link", tarfile.SYMTYPE, "/etc/passwd"),
         member("link", tarfile.SYMTYPE, "config.json"),
         member("link", tarfile.LNKTYPE, "../../secret"),
@@ -116,7 +113,7 @@ def test_links_devices_and_paths_outside_of_an_archive_are_refused(
 ):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "deep" / "temporary"))
     (tmp_path / "deep" / "temporary").mkdir(parents=True)
-    reason = f"is refused: {added.name[:200]!r} in it is a link or a device"
+    reason = f"is refused: {added.name!r} in it is a link or a device"
     refused(repack(tagger, tmp_path / "evil.tar.gz", members=[added]), reason)
     with pytest.raises(ConfigurationError, match=re.escape(reason)):
         TrainedModel.read(tmp_path / "evil.tar.gz")
@@ -139,8 +136,7 @@ NO_SPACE, DENIED = OSError(errno.ENOSPC, "No space"), PermissionError(errno.EACC
 @pytest.mark.parametrize(
     "owner, name, replacement, expected",
     [
-        (shutil, "disk_usage", lambda path: SimpleNamespace(free=1000), "only 0.0 GB free. Set"),
-        (shutil, "copyfileobj", fails(NO_SPACE), "No space. Set TMPDIR to a folder"),
+        (tarfile, "copyfileobj", fails(NO_SPACE), "No space. Set TMPDIR to a folder"),
         (tarfile, "open", fails(DENIED), "cannot be read: Denied."),
     ],
 )
@@ -152,7 +148,7 @@ def test_a_computer_without_room_or_rights_is_not_called_damage(
 
 
 def test_a_missing_gpu_or_full_memory_is_not_called_damage(tagger, monkeypatch):
-    with pytest.raises(ConfigurationError, match="^Experiment specified"):
+    with pytest.raises(ConfigurationError, match="^There is no GPU"):
         load_archive(tagger, cuda_device=torch.cuda.device_count())
     monkeypatch.setattr(archival, "_load_model", fails(torch.OutOfMemoryError("out of memory")))
     with pytest.raises(torch.OutOfMemoryError):

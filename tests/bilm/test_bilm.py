@@ -6,14 +6,13 @@ import random
 import pytest
 import torch
 
-from elmo_plugin.bilm import Bilm, BilmOptions, load_weights, save_weights
+from elmo_plugin.bilm import Bilm, BilmOptions, save_weights
 from elmo_plugin.modules import tuning
 from tests.bilm.oracle import (
     SlowBilm,
     assert_layers_equal,
     random_batch,
     read_arrays,
-    relative_error,
 )
 
 # Forward only, and without one or the other projection.
@@ -154,46 +153,6 @@ def with_gap(bilm):
 def test_ids_that_cannot_be_are_refused(shared_bilm, ids, expected):
     with pytest.raises(ValueError, match=expected):
         shared_bilm(ids(shared_bilm))
-
-
-@pytest.mark.parametrize("pieces", [2, 10_000])
-def test_known_words_keep_their_token_layer(bilm, sentences, golden, monkeypatch, pieces):
-    monkeypatch.setattr(tuning, "WORDS_AT_ONCE", pieces)
-
-    def refuse(*_):
-        raise AssertionError("the character encoder ran")
-
-    words = [word for words in sentences for word in words]
-    bilm.precompute(words + ["<S>", "</S>"])
-    with torch.no_grad():
-        for found, expected in zip(read(bilm, sentences), golden):
-            assert_layers_equal(found, expected)
-        bilm.character_encoder.forward = refuse
-        read(bilm, sentences)
-        with pytest.raises(AssertionError):
-            read(bilm, [["unknown"]])
-    with pytest.raises(AssertionError):
-        read(bilm, sentences)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda bilm, file, before: load_weights(bilm, file),
-        lambda bilm, file, before: bilm.load_state_dict(before),
-        lambda bilm, file, before: bilm.character_encoder.embedding.weight.data.div_(2),
-        lambda bilm, file, before: bilm.character_encoder.embedding.weight.div_(2),
-    ],
-    ids=["load_weights", "load_state_dict", "data", "in place"],
-)
-@torch.no_grad()
-def test_changed_weights_forget_known_words(bilm, weight_file, sentences, golden, change):
-    before = copy.deepcopy(bilm.state_dict())
-    bilm.character_encoder.embedding.weight.mul_(2)
-    bilm.precompute(sentences[0])
-    assert relative_error(read(bilm, sentences[:1])[0][0], golden[0][0]) > 0.01
-    change(bilm, weight_file, before)
-    assert_layers_equal(read(bilm, sentences[:1])[0], golden[0])
 
 
 def test_parameters_fit_a_bilm_whose_options_lay_elsewhere(bilm):

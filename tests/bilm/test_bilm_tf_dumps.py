@@ -65,15 +65,6 @@ def test_a_message_has_the_names_of_the_file(make_bilm, tmp_path):
         load_weights(make_bilm(n_layers=1), dumped)
 
 
-def test_weights_under_two_names_are_refused(make_bilm, tmp_path):
-    bilm = make_bilm(n_layers=1)
-    dumped = dump(bilm, tmp_path / "dumped.hdf5")
-    with h5py.File(dumped, "a") as file:
-        file["RNN_0/RNN/MultiRNNCell/Cell0/LSTMCell/B"] = file["RNN_0/RNN/LSTMCell/B"][...]
-    with pytest.raises(ConfigurationError, match="Cell0/LSTMCell/B, two names of the same weights"):
-        load_weights(bilm, dumped)
-
-
 @pytest.mark.parametrize(
     "changes, drop",
     [

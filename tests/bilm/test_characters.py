@@ -98,15 +98,12 @@ def test_the_indexer_follows_an_options_file(tmp_path, make_options):
     sentences = [["a", "日本"], ["!"]]
     found = batch_of(indexer, sentences)["elmo_tokens"]
     assert torch.equal(found, character_map.batch_ids(sentences))
-    assert indexer == CharacterIndexer(str(tmp_path / "options.json"))
-    assert indexer != CharacterIndexer()
 
 
 def test_the_indexer_survives_pickling():
     indexer = CharacterIndexer()
     before = batch_of(indexer, [["The", "play"]])["elmo_tokens"]
     copied = pickle.loads(pickle.dumps(indexer))
-    assert copied == indexer
     assert torch.equal(batch_of(copied, [["The", "play"]])["elmo_tokens"], before)
 
 

@@ -44,5 +44,3 @@ def test_the_words_of_token_embeddings_change_the_fingerprint(make_options):
 def test_the_type_of_the_weights_is_that_of_load_bilm(bilm):
     assert weights_type(bilm) == "float32"
     assert weights_type(copy.deepcopy(bilm).to(torch.bfloat16)) == "bfloat16"
-    # The biases of an int8 biLM are float32.
-    assert weights_type(bilm.to_int8()) == "int8"

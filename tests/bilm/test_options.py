@@ -100,7 +100,7 @@ def test_a_missing_setting_is_named(make_options, name):
     for parent in parents:
         part = part[parent]
     del part[last]
-    with pytest.raises(ConfigurationError, match=f"{name}.*is missing; .* options.json of bilm-tf"):
+    with pytest.raises(ConfigurationError, match=f"{name}.*is missing; .* as in the file with"):
         BilmOptions.from_dict(source)
 
 

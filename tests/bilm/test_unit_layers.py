@@ -3,7 +3,7 @@ import torch
 
 from elmo_plugin.analysis.surprisal import Scorer
 from elmo_plugin.bilm.files.softmax import SoftmaxWeights
-from elmo_plugin.bilm.unit_layers import Magnitudes, layer_magnitudes, unit_layers
+from elmo_plugin.bilm.unit_layers import unit_layers
 from elmo_plugin.util.errors import ConfigurationError
 
 SENTENCES = [["They", "play"], ["the", "play", "began", "in", "the", "autumn"], ["chess"]]
@@ -31,7 +31,7 @@ def layers_of(bilm):
 def test_layers_are_scaled_and_the_language_model_is_the_same(make_bilm, settings):
     bilm = make_bilm(**settings)
     softmax = make_softmax(bilm.options.lstm.output_dim)
-    scaled, scaled_softmax = unit_layers(bilm, softmax, layer_magnitudes(bilm, SENTENCES))
+    scaled, scaled_softmax, _ = unit_layers(bilm, softmax, SENTENCES)
     before, after = (torch.cat(layers_of(each), dim=1).double() for each in (bilm, scaled))
     factors = (after.square().mean(dim=(1, 2)) / before.square().mean(dim=(1, 2))).sqrt()
     torch.testing.assert_close(after, before * factors[:, None, None], rtol=1e-4, atol=1e-5)
@@ -51,6 +51,6 @@ def test_layers_are_scaled_and_the_language_model_is_the_same(make_bilm, setting
 
 def test_what_cannot_be_scaled_is_refused(make_bilm):
     with pytest.raises(ConfigurationError, match="whose token layer and LSTMs have projections"):
-        unit_layers(make_bilm(projection_dim=None), None, Magnitudes(1.0, 1.0))
+        unit_layers(make_bilm(projection_dim=None), None, SENTENCES)
     with pytest.raises(ConfigurationError, match="Expected words whose layers"):
-        layer_magnitudes(make_bilm(), [[], []])
+        unit_layers(make_bilm(), None, [[], []])

@@ -14,6 +14,7 @@ from allennlp.data import DataLoader
 from allennlp.evaluation import Evaluator
 from allennlp.models import archival
 
+from elmo_plugin.commands.metrics import format_metrics
 from elmo_plugin.corpora.conll2003 import read_sentences
 from elmo_plugin.util.errors import ConfigurationError
 from tests.commands.running import refusal, run
@@ -83,7 +84,7 @@ GREETING = '{"sentence": "Hello ."}\n{"sentence": "naïve"}\n'
     "name, content, message",
     [
         ("latin", GREETING.encode("latin-1"), ":2: expected UTF-8 text, found the byte 0xef"),
-        ("wide", GREETING.encode("utf-16"), ":1: expected UTF-8 text, found the byte order mark"),
+        ("wide", GREETING.encode("utf-16"), ":1: expected UTF-8 text, found the byte 0xff"),
         ("broken", b'\n{"sentence": "Hello ."}\n{"sentence"\n', ":3: expected a JSON object"),
         ("empty", b"", ": expected at least one instance to predict, found none."),
         ("blank", b"\n  \n", ": expected at least one instance to predict, found none."),
@@ -147,6 +148,60 @@ def test_all_of_a_corpus_is_evaluated_unless_the_call_says_otherwise(tagger, tmp
     part = evaluate(tagger, CORPUS, tmp_path, "-o", limit)
     assert part == pytest.approx(metrics_of_allennlp(tagger, max_instances=3), rel=1e-6)
     assert part["loss"] != pytest.approx(whole["loss"], rel=1e-3)
+
+
+@pytest.mark.parametrize("make", ["tagger", "basic_classifier"])
+def test_the_metrics_of_every_model_are_printed(make, tmp_path, capsys, request):
+    if make == "tagger":
+        archive, corpus = request.getfixturevalue("tagger"), CORPUS
+    else:
+        archive, corpus = classifier(tmp_path)
+    metrics = evaluate(archive, corpus, tmp_path)
+    assert format_metrics(metrics) in capsys.readouterr().out
+    assert "accuracy" in metrics and "loss" in metrics
+
+
+def classifier(tmp_path):
+    """A model of AllenNLP without a table of its own, and its corpus."""
+    corpus = tmp_path / "corpus.jsonl"
+    lines = [{"text": text, "label": text} for text in ("good", "bad")]
+    corpus.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    words = {"type": "embedding", "embedding_dim": 4}
+    experiment = {
+        "dataset_reader": {"type": "text_classification_json", "tokenizer": "whitespace"},
+        "train_data_path": str(corpus),
+        "model": {
+            "type": "basic_classifier",
+            "text_field_embedder": {"token_embedders": {"tokens": words}},
+            "seq2vec_encoder": {"type": "boe", "embedding_dim": 4},
+        },
+        "data_loader": {"batch_size": 2},
+        "trainer": {"num_epochs": 1, "optimizer": "adam"},
+    }
+    (tmp_path / "experiment.json").write_text(json.dumps(experiment))
+    run("train", tmp_path / "experiment.json", "-s", tmp_path / "run")
+    return tmp_path / "run/model.tar.gz", corpus
+
+
+def test_an_output_that_cannot_be_written_is_refused_first(tagger, tmp_path):
+    for command, option in (
+        ("evaluate", "--predictions-output-file"),
+        ("predict", "--output-file"),
+    ):
+        message = refusal(command, tagger, CORPUS, option, tmp_path / "none/out")
+        assert message.endswith("none/out cannot be written: its folder does not exist.")
+
+
+@pytest.mark.parametrize(
+    "option, value, message",
+    [
+        ("--predictor", "elmo-nre", "Expected `predictor` to be one of "),
+        ("--predictor-args", '{"output', "--predictor-args: expected a JSON object, found "),
+        ("--cuda-device", 99, "There is no GPU 99: PyTorch finds "),
+    ],
+)
+def test_a_wrong_option_of_predict_is_one_sentence(tagger, option, value, message):
+    assert refusal("predict", tagger, LINES, option, value).startswith(message)
 
 
 def test_a_last_batch_that_is_not_full_is_evaluated(tagger, tmp_path):

@@ -32,6 +32,9 @@ from tests.guide import PROJECT
 
 # Commands that do the work, with arguments that can be parsed.
 LINES = {
+    "train": "ner train.conll -s out",
+    "predict": "ner text",
+    "evaluate": "ner corpus",
     "embed": "text out --all",
     "export": "archive out",
     "import": "checkpoints out",
@@ -149,14 +152,14 @@ def test_a_user_s_error_is_one_sentence_and_a_bug_is_not(monkeypatch, error, is_
         ("translate", "invalid choice: 'translate'"),
         ("probe", "required: COMMAND"),
         ("embed", "required: INPUT, OUTPUT"),
-        ("embed a b", "one of the arguments --all --top --average is required"),
+        ("embed a b", "one of the arguments --all --top --average --layers is required"),
         ("embed a b --all --top", "--top: not allowed with argument --all"),
         ("embed a b --all --batch-size 0", "expected a whole number above 0, found 0"),
         ("embed a b --all --batch-size -1", "expected a whole number above 0, found -1"),
         ("embed a b --all --batch-size many", "expected a whole number above 0, found many"),
         ("embed a b --all --batch-size 1.5", "expected a whole number above 0, found 1.5"),
         ("embed a b --all --num-workers 2 --ray", "--ray: not allowed with argument --num-workers"),
-        ("probe pos --l2 x", "invalid float value: 'x'"),
+        ("embed text out --all --cpus x", "invalid float value: 'x'"),
         ("serve --port 65536", "expected a whole number from 0 to 65535, found 65536"),
     ],
 )

@@ -8,11 +8,12 @@ from functools import partial
 
 import h5py
 import numpy
+import pyarrow.parquet
 import pytest
 import torch
 from safetensors import safe_open
 
-from elmo_plugin import Bilm, embed_sentences
+from elmo_plugin import embed_sentences
 from elmo_plugin.bilm import fingerprint
 from elmo_plugin.elmo.store import sentence_vectors
 from elmo_plugin.elmo.store.dump import check_space
@@ -66,6 +67,40 @@ def test_all_formats_hold_the_layers_of_each_line(text, tmp_path, shared_bilm, w
         others, of_file = read(tmp_path / f"out{suffix}")
         of_file.pop("ARROW:schema", None)
         assert same(others, found) and of_file == attributes
+
+
+POOLED = {
+    "mean": lambda x: x.mean(axis=-2),
+    "max": lambda x: x.max(axis=-2),
+    "first_last": lambda x: numpy.concatenate([x[..., -1, :16], x[..., 0, 16:]], axis=-1),
+}
+
+
+@pytest.mark.parametrize("pool", POOLED)
+@pytest.mark.parametrize("which", ["--layers=2,0", "--average"])
+def test_a_line_can_have_one_vector_of_its_tokens(text, tmp_path, shared_bilm, which, pool):
+    for suffix, compression in zip(SUFFIXES, ("gzip", "", "zstd")):
+        options = ["--compression", compression] if compression else []
+        run(text, tmp_path / f"out{suffix}", which, "--pool", pool, *options)
+    found, attributes = read(tmp_path / "out.hdf5")
+    assert attributes["pool"] == pool and attributes["layers"] in ("2,0", "average")
+    for line, layers in enumerate(layers_of(shared_bilm, LINES)):
+        # Of a mean of the layers, the maximum is not the mean of their maxima.
+        vectors = layers.mean(axis=0) if which == "--average" else layers[[2, 0]]
+        shape = (*vectors.shape[:-2], 32)
+        expected = POOLED[pool](vectors) if LINES[line] else numpy.zeros(shape)
+        assert found[str(line)].shape == shape
+        numpy.testing.assert_allclose(found[str(line)], expected, atol=1e-6)
+    assert same(read(tmp_path / "out.safetensors")[0], found)
+    table = pyarrow.parquet.read_table(tmp_path / "out.parquet")
+    names = ["vector"] if which == "--average" else ["layer_2", "layer_0"]
+    assert table.column_names == ["sentence", "text", *names]
+    assert table["sentence"].to_pylist() == list(range(len(LINES)))
+    assert table["text"].to_pylist() == LINES
+    for number, name in enumerate(names):
+        column = numpy.array(table[name].to_pylist(), dtype="float32")
+        expected = [found[str(line)].reshape(-1, 32)[number] for line in range(len(LINES))]
+        assert (column == expected).all()
 
 
 def test_the_map_points_to_the_first_of_equal_sentences(text, tmp_path):
@@ -128,23 +163,10 @@ def test_hdf5_can_be_compressed(text, tmp_path, compression):
     assert same(read(tmp_path / "small.hdf5")[0], read(tmp_path / "full.hdf5")[0])
 
 
-def test_bfloat16_and_words_change_how_and_not_what(text, tmp_path, shared_bilm, monkeypatch):
-    known, precompute = [], Bilm.precompute
-
-    def recording(bilm, words):
-        known.append(list(words))
-        precompute(bilm, known[-1])
-
-    monkeypatch.setattr(Bilm, "precompute", recording)
-    # As `elmo vocabulary` writes it, with counts.
-    words = write(tmp_path / "words.txt", ["<S>\t9", "The\t7", "", "never-seen"])
-    run(text, tmp_path / "out.hdf5", "--all", "--vocab-path", words)
-    (words_of_file,) = known
-    assert words_of_file == ["<S>", "The", "never-seen"]
+def test_bfloat16_changes_how_and_not_what(text, tmp_path, shared_bilm):
     run(text, tmp_path / "fast.hdf5", "--all", "--bfloat16")
     expected = layers_of(shared_bilm, LINES)
-    with h5py.File(tmp_path / "out.hdf5") as out, h5py.File(tmp_path / "fast.hdf5") as fast:
-        numpy.testing.assert_allclose(out["0"][...], expected[0], atol=1e-6)
+    with h5py.File(tmp_path / "fast.hdf5") as fast:
         difference = numpy.linalg.norm(fast["0"][...] - expected[0])
         assert 0 < difference < 0.03 * numpy.linalg.norm(expected[0])
         assert fast.attrs["computed_in"] == "bfloat16"
@@ -220,6 +242,10 @@ def test_the_ending_of_a_folder_is_the_format_of_its_files(text, tmp_path, capsy
     assert "b.txt has changed" in capsys.readouterr().err
     assert "2 of 2 texts failed" in failure(texts, out, "--all")
     assert "layers top, now all" in capsys.readouterr().err
+    failure(texts, out, "--top", "--pool", "max")
+    assert "pool None, now max" in capsys.readouterr().err
+    assert "1 of 2 texts failed" not in failure(texts, tmp_path / "others", "--layers", "0,3")
+    assert "from 0 (the token layer) to 2, found [0, 3]" in capsys.readouterr().err
     run(texts, out, "--top", "--force")
     assert "earlier" not in capsys.readouterr().err
     assert len(read(out / "b.txt.parquet")[0]["0"]) == 2
@@ -228,6 +254,7 @@ def test_the_ending_of_a_folder_is_the_format_of_its_files(text, tmp_path, capsy
 def test_nothing_is_begun_that_the_disk_cannot_hold(text, tmp_path, monkeypatch, capsys):
     # 15 tokens, 3 layers of 32 numbers.
     size = 15 * 3 * 32 * 4
+    pooled_size = 7 * 2 * 32 * 4
     out = tmp_path / "out.hdf5"
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: Namespace(free=2 * size - 1))
     assert "GB are free. Free some space" in failure(text, out, "--all")
@@ -235,6 +262,11 @@ def test_nothing_is_begun_that_the_disk_cannot_hold(text, tmp_path, monkeypatch,
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: Namespace(free=2 * size))
     run(text, out, "--all")
     assert "0.0 MB of vectors to write." in capsys.readouterr().err
+    pooled = (text, tmp_path / "pooled.hdf5", "--layers", "0,2", "--pool", "mean")
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: Namespace(free=2 * pooled_size - 1))
+    assert "GB are free. Free some space" in failure(*pooled)
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: Namespace(free=2 * pooled_size))
+    run(*pooled)
 
 
 def test_space_counts_what_unfinished_files_of_a_folder_hold(tmp_path, monkeypatch):

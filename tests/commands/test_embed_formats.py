@@ -46,11 +46,21 @@ def test_parquet_has_a_row_for_each_token(text, tmp_path, monkeypatch):
     rows = [(s, p, w) for s, line in enumerate(LINES) for p, w in enumerate(line.split())]
     words = zip(*(table[name].to_pylist() for name in ("sentence", "position", "word")))
     assert list(words) == rows
+    run(text, tmp_path / "some.parquet", "--layers", "2,0")
+    names = pyarrow.parquet.read_schema(tmp_path / "some.parquet").names
+    assert names[3:] == ["layer_2", "layer_0"]
     run(text, tmp_path / "top.parquet", "--top")
     assert pyarrow.parquet.read_schema(tmp_path / "top.parquet").names[3:] == ["vector"]
 
 
-@pytest.mark.parametrize("options", [{"layers": "last"}, {"dtype": "int8"}, {"dtype": "float64"}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        *({"layers": layers} for layers in ("last", "", "0,", "1;2")),
+        *({"dtype": dtype} for dtype in ("int8", "float64")),
+        {"pool": "median"},
+    ],
+)
 def test_impossible_options_are_refused(options):
     ((name, value),) = options.items()
     with pytest.raises(ConfigurationError, match=f"Expected `{name}` to be one of .*'{value}'"):

@@ -33,8 +33,6 @@ MISTAKES = [
     # Texts.
     ("embed none.txt new --all", "looked for none.txt and none.txt.gz"),
     ("embed empty.txt new --all", "empty.txt is empty; expected a sentence per line."),
-    ("embed text.txt new --all --vocab-path none", "looked for none"),
-    ("embed text.txt new --all --vocab-path texts", "texts is a folder; expected a text file"),
     ("score none.txt", "No such file"),
     ("score text.txt text.txt", "Expected one text, found 2"),
     ("score blank.txt --output new", "blank.txt: expected a sentence per line, found no words"),
@@ -52,8 +50,6 @@ MISTAKES = [
     ("score text.txt --output text.txt --force", "text.txt is part of the input"),
     ("score only.txt --output only.txt.gz --force", "only.txt.gz is part of the input; name"),
     ("score text.txt --output . --force", ". is a folder; expected the name of a file"),
-    ("score --pairs pairs.jsonl --output pairs.jsonl --force", "pairs.jsonl is part of the input"),
-    ("score --pairs file://HERE/pairs.jsonl --output pairs.jsonl --force", "is part of the input"),
     ("vocabulary *.txt* only.txt.gz --force", "only.txt.gz is part of the input"),
     ("vocabulary text.txt junk", "junk exists. Give --force"),
     ("neighbours build text.txt texts", "texts holds other files (a.txt)"),
@@ -86,8 +82,6 @@ MISTAKES = [
     ("embed texts NEW.PARQUET --all --use-sentence-keys", "in Parquet the words are a column"),
     ("vocabulary text.txt new --min-count 9", "with counts of at least `min_count` (9)"),
     ("study study -s a,b", "expected a path without commas"),
-    ("study study -s new --update none.md", "No such file or directory: 'none.md'"),
-    ("study study -s new --update text.txt", "text.txt: expected one line <!-- study study -->"),
     # Corpora of probes.
     (f"probe pos {POS} --train none.conllu", "looked for none.conllu and none.conllu.gz"),
     (f"probe pos {POS} --columns 1 0", "found column 0"),

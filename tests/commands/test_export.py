@@ -52,7 +52,6 @@ def test_the_language_model_that_we_train_is_exported(make_options, tmp_path, ca
     model = BilmModel(vocabulary(tmp_path), options)
     folder, _ = save_run(model, model.vocab, tmp_path / "run")
     run(folder, tmp_path / "out")
-    assert "Elmo cannot read it: `bidirectional` is false." in capsys.readouterr().out
     assert BilmOptions.from_file(tmp_path / "out" / "options.json") == model.bilm.options
     lines = (tmp_path / "out" / "vocabulary.txt").read_text(encoding="utf-8").splitlines()
     assert lines[:4] == ["<S>\t10", "</S>\t10", "<UNK>\t3", "the\t9"]
@@ -68,10 +67,9 @@ def test_layers_can_be_scaled(archive, make_bilm, tmp_path, capsys):
     assert squares[1:].mean().item() == pytest.approx(1, rel=1e-5)
 
 
-def test_the_bilm_of_a_task_has_no_softmax_and_may_need_a_name(make_bilm, tmp_path, capsys):
-    tagger = torch.nn.ModuleDict({name: StandIn(make_bilm()) for name in ("left", "right")})
+def test_the_bilm_of_a_task_has_no_softmax(make_bilm, tmp_path, capsys):
+    tagger = torch.nn.ModuleDict({"left": StandIn(make_bilm())})
     folder, _ = save_run(tagger, Vocabulary(), tmp_path / "task")
-    assert "found no name; the model holds left.bilm, right.b" in failure(folder, tmp_path / "o")
-    run(folder, tmp_path / "out", "--bilm", "left.bilm", "--dtype", "float16")
+    run(folder, tmp_path / "out", "--dtype", "float16")
     assert "out: options.json, weights.hdf5 (0.0 MB)." in capsys.readouterr().out
     assert not (tmp_path / "out" / "softmax.hdf5").exists()

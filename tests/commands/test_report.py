@@ -1,7 +1,5 @@
 import json
-import math
 import re
-import tarfile
 from base64 import b64encode
 from copy import deepcopy
 from html import unescape
@@ -12,8 +10,7 @@ import pytest
 
 from elmo_plugin.commands.main import main
 from tests.analysis.studies.scores import results, study
-from tests.analysis.test_layer_weights import placed
-from tests.commands.running import failure, run
+from tests.commands.running import run
 
 
 def parsed(text):
@@ -60,26 +57,17 @@ SENSES = {
         for name, layer, f1 in (("first sense", "", 0.648), ("biLM", "layer 2", 0.62))
     ],
 }
-WEIGHTS = [
-    {"archive": "a", "model": "elmo-srl", "at": "input", "weights": [0.2, 0.5, 0.3], "gamma": 1.5}
-]
-CURVE = [
-    {"run": "r", "checkpoint": [0, n], "tokens": n * 1e6, "minutes": n,
-     "perplexity": 900.0 / n, "forward_perplexity": 901.0 / n, "backward_perplexity": 899.0 / n}
-    for n in (1, 2, 3)
-]  # fmt: skip
 
 
 @pytest.fixture
 def out(tmp_path):
     folder = tmp_path / "out"
-    (folder / "table1" / "runs" / "one").mkdir(parents=True)
+    (folder / "table1").mkdir(parents=True)
     made = study(("baseline", 90.15), ("ELMo <b>", 92.22), rows=("NER", "SRL"), fractions=(0.1, 1))
     results(folder / "table1/results.json", made, [0.5, 0.52, 0.6, 0.61, 0.7]).save()
-    for name, content in (("tags", TAGS), ("senses", SENSES), ("weights", WEIGHTS), ("c", CURVE)):
+    for name, content in (("tags", TAGS), ("senses", SENSES)):
         (folder / f"{name}.json").write_text(json.dumps(content))
-    # Of a run, not of the study; and nothing to report.
-    (folder / "table1/runs/one/weights.json").write_text(json.dumps(WEIGHTS))
+    # Nothing to report.
     (folder / "other.json").write_text('{"a": [1, 2]}')
     (folder / "broken.json").write_text("{")
     # Of other programs, with names that ours have, too.
@@ -94,22 +82,22 @@ def out(tmp_path):
 
 def test_the_page_has_every_result_and_needs_nothing_else(out, capsys):
     run("elmo-report", out, "--title", "Mine & yours")
-    assert "5 sections" in capsys.readouterr().out
+    assert "3 sections" in capsys.readouterr().out
     text = (out / "report.html").read_text()
     page = parsed(text)
     assert "<title>Mine &amp; yours</title>" in text
-    assert page.tags.count("section") == 5 and page.tags.count("table") == 5
-    assert page.tags.count("img") == 5 and "script" not in page.tags
+    assert page.tags.count("section") == 3 and page.tags.count("table") == 3
+    assert page.tags.count("img") == 3 and "script" not in page.tags
     assert "ELMo &lt;b&gt;" in text
     pictures = [link for link in page.links if link.startswith("data:image/svg+xml;base64,")]
-    assert len(pictures) == 5 and "http" not in re.sub(r'"data:[^"]*"', "", text)
+    assert len(pictures) == 3 and "http" not in re.sub(r'"data:[^"]*"', "", text)
     assert {link for link in page.links if link not in pictures} == {f"#{i}" for i in page.ids}
-    numbers = "91.20 97.3 64.8 65.9 0.500 300.0 92.22".split()
+    numbers = "91.20 97.3 64.8 65.9 92.22".split()
     for number in (*numbers, "-0.70 (-0.90 to +0.10)", "51.00 ± 1.41"):
         assert number in page.cells, number
     assert "elmo probe pos --tag xpos" in text
     titles = re.findall("<h2>(.*)</h2>", text)
-    assert titles == sorted(titles) and len(titles) == 5
+    assert titles == sorted(titles) and len(titles) == 3
     # A row without scores has no picture.
     assert "<figcaption>NER</figcaption>" in text and "<figcaption>SRL</figcaption>" not in text
 
@@ -117,11 +105,9 @@ def test_the_page_has_every_result_and_needs_nothing_else(out, capsys):
 def test_each_picture_is_written_as_a_file_too(out, tmp_path):
     run("elmo-report", out, "--pictures", tmp_path / "pictures")
     assert {path.name for path in (tmp_path / "pictures").iterdir()} == {
-        "c-held-out-perplexity.svg",
         "senses-f1-of-all-words.svg",
         "table1-ner.svg",
         "tags-accuracy-on-test.svg",
-        "weights-weight-of-each-layer.svg",
     }
     picture = (tmp_path / "pictures/table1-ner.svg").read_bytes()
     root = ElementTree.fromstring(picture)
@@ -131,27 +117,7 @@ def test_each_picture_is_written_as_a_file_too(out, tmp_path):
     assert b64encode(picture).decode() in (out / "report.html").read_text()
 
 
-def test_no_picture_replaces_another(tmp_path, monkeypatch):
-    """Although numbers and dots make names alike."""
-    rows = ("SST", "SST!", "SST 2")
-    for folder in ("x/study.1", "y/study.1"):
-        (tmp_path / folder).mkdir(parents=True)
-        made = study("baseline", rows=rows, seeds=(1,))
-        results(tmp_path / folder / "results.json", made, [0.5] * len(rows)).save()
-    run("elmo-report", tmp_path, "--pictures", tmp_path / "pictures")
-    names = {path.name for path in (tmp_path / "pictures").iterdir()}
-    assert len(names) == 6 and {"study-1-sst.svg", "study-1-sst-2-2.svg"} < names
-    # In the folder of a study, which then has no name in the path.
-    monkeypatch.chdir(tmp_path / "x/study.1")
-    run("elmo-report", ".", "--pictures", "pictures")
-    assert "study-1-sst.svg" in {path.name for path in (tmp_path / "x/study.1/pictures").iterdir()}
-
-
 def test_names_are_drawn_as_they_are_and_leave_room_for_the_plot(tmp_path, recwarn):
-    place = "text_field_embedder.token_embedder_elmo.mixes.0"
-    archives = [f"out/conll2003_elmo_seed_{number}/model.tar.gz" for number in (1, 2)]
-    mixes = [{**WEIGHTS[0], "archive": archive, "at": place} for archive in archives]
-    (tmp_path / "weights.json").write_text(json.dumps(mixes))
     tags = deepcopy(TAGS)
     tags["scores"][0]["layer"] = "cost$5_to_$10"
     tags["scores"][1]["layer"] = "long " * 40
@@ -174,58 +140,12 @@ def test_the_same_results_give_the_same_page(out):
     assert pages[0] == pages[1]
 
 
-def test_trained_models_have_their_score_and_their_layers(tmp_path, capsys):
-    trained = {
-        "a": ("+f1", {"best_validation_f1": 0.7142}),
-        "b": ("+f1", {}),
-        "study/runs/c": ("+f1", {}),
-        "runs/d": ("-loss", {"best_validation_loss": 0.75}),
-    }
-    (tmp_path / "study").mkdir()
-    (tmp_path / "study" / "results.json").write_text("{}")
-    for name, (metric, metrics) in trained.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        _, folder = placed(tmp_path / name, "both")
-        config = json.loads((folder / "config.json").read_text())
-        config["trainer"] = {"validation_metric": metric}
-        (folder / "config.json").write_text(json.dumps(config))
-        (folder / "metrics.json").write_text(json.dumps(metrics))
-        with tarfile.open(folder / "model.tar.gz", "w:gz") as archive:
-            for file in ("config.json", "weights.th"):
-                archive.add(folder / file, file)
-    run("elmo-report", tmp_path)
-    page = parsed((tmp_path / "report.html").read_text())
-    assert page.tags.count("section") == 1 and page.tags.count("img") == 1
-    place = page.cells.index(f"{tmp_path}/a/model.tar.gz")
-    assert page.cells[place + 1 : place + 4] == ["elmo-srl", "f1", "71.42"]
-    assert f"{tmp_path}/b/model.tar.gz" in page.cells
-    place = page.cells.index(f"{tmp_path}/runs/d/model.tar.gz")
-    assert page.cells[place + 1 : place + 4] == ["elmo-srl", "loss", "0.750"]
-    assert not any("study" in cell for cell in page.cells)
-    assert f"srl ({tmp_path}/a), output" in page.cells
-
-    (tmp_path / "a/metrics.json").write_text("[]")
-    assert "a/metrics.json: expected results" in failure("elmo-report", tmp_path)
-
-
 def page_of(folder, **files):
     """The text of the page of these files, without their suffix `.json`."""
     for name, content in files.items():
         (folder / f"{name}.json").write_text(json.dumps(content))
     run("elmo-report", folder)
     return (folder / "report.html").read_text()
-
-
-def test_a_forward_only_language_model_has_no_backward_perplexity(tmp_path):
-    points = [{k: v for k, v in point.items() if "backward" not in k} for point in CURVE]
-    cells = parsed(page_of(tmp_path, curve=points)).cells
-    assert cells[:6] == ["million tokens", "perplexity", "forward", "1.0", "900.0", "901.0"]
-
-
-@pytest.mark.parametrize("perplexity", [None, math.inf, math.nan])
-def test_a_learning_curve_without_perplexities_has_no_picture(tmp_path, perplexity):
-    text = page_of(tmp_path, curve=[{**CURVE[0], "perplexity": perplexity}])
-    assert "The biLM while it was trained" in text and "held-out perplexity" not in text
 
 
 def test_sections_of_the_same_title_are_told_apart_by_their_files(tmp_path):

@@ -1,6 +1,5 @@
 """Commands that write in commits go on after a kill, and end with the same file."""
 
-import json
 import multiprocessing
 import os
 import resource
@@ -24,15 +23,14 @@ LINES = [f"They play {'a play ' * (number % 5)}." for number in range(NUM_LINES)
 COMMANDS = {
     "out.hdf5": "embed text.txt --all --batch-size 1",
     "out.safetensors": "embed text.txt --all --batch-size 1",
-    "out.parquet": "embed text.txt --all --batch-size 1",
+    "out.parquet": "embed text.txt --layers 0,2 --pool max --batch-size 1",
     "out.tsv": "score text.txt --batch-size 1 --output",
-    "out.jsonl": "score --pairs pairs.jsonl --batch-size 1 --output",
     "out": "neighbours build text.txt --batch-size 1",
 }
 # What makes the unfinished work another's, and what is said then.
 OTHERS = {
-    "embed": ("--half", "dtype float32, now float16"),
-    "score": ("--unit nats", "unit bits, now nats"),
+    "embed": ("--pool mean", ", now mean"),
+    "score": ("--sentences", "sentences False, now True"),
     "neighbours": ("--layers 1", "with other settings: layers"),
 }
 
@@ -58,8 +56,6 @@ def folder(tmp_path, monkeypatch, bilm, set_num_threads):
 
 def write(lines):
     Path("text.txt").write_text("".join(f"{line}\n" for line in lines))
-    pairs = [{"sentence_good": line, "sentence_bad": "a play They ."} for line in lines]
-    Path("pairs.jsonl").write_text("".join(f"{json.dumps(pair)}\n" for pair in pairs))
 
 
 def content(output):
@@ -110,7 +106,7 @@ def test_a_killed_run_goes_on_and_ends_the_same(folder, name, capsys):
     whole = Path("whole", name)
     main(shlex.split(f"{COMMANDS[name]} {whole}"))
     assert content(folder / name) == content(whole)
-    assert sorted(os.listdir()) == sorted([name, "pairs.jsonl", "text.txt", "whole"])
+    assert sorted(os.listdir()) == sorted([name, "text.txt", "whole"])
 
 
 def a_full_disk_costs_nothing(line, unfinished):

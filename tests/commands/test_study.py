@@ -6,7 +6,6 @@ import pytest
 
 from elmo_plugin.analysis.studies.results import Results
 from elmo_plugin.analysis.studies.train_run import RunFailed
-from elmo_plugin.commands.tables import latex_table
 from elmo_plugin.util.folder_lock import lock_folder
 from tests.commands.running import failure, run
 
@@ -68,8 +67,6 @@ def test_a_study_is_trained_and_compared(finished):
     table = (finished / "out/tables.md").read_text()
     assert table.startswith("# Named entities\n\n|  | model | paper | score | seeds |")
     assert "| NER | baseline | 90.15 |" in table and " to " in table
-    assert (finished / "out/tables.tex").read_text().startswith("\\begin{tabular}{llrrrrrrrrrr}")
-    assert (finished / "out/scores.svg").exists() and (finished / "out/scores.png").exists()
     # The second call has deleted what it trained, and only that.
     (left,) = (finished / "out/runs").iterdir()
     assert left.name.startswith("ner-baseline-seed-1-")
@@ -77,19 +74,12 @@ def test_a_study_is_trained_and_compared(finished):
 
 def test_what_has_a_score_is_not_trained_again(finished, monkeypatch, capsys):
     monkeypatch.setattr("subprocess.Popen", None)
-    readme = finished / "README.md"
-    readme.write_text("a\n<!-- study named -->\nold\n<!-- /study -->\nb\n")
-    run("elmo-study", finished / "named.jsonnet", "-s", finished / "out", "--update", readme)
-    table = capsys.readouterr().out.strip()
-    assert readme.read_text() == f"a\n<!-- study named -->\n\n{table}\n\n<!-- /study -->\nb\n"
-    # A summary alone, in another file.
-    other = finished / "SUMMARY.md"
-    other.write_text("<!-- summary named -->\n<!-- /summary -->\n")
-    run("elmo-study", finished / "named.jsonnet", "-s", finished / "out", "--update", other)
-    lines = other.read_text().splitlines()
-    assert lines[2].startswith("|  | baseline | score | best model |") and lines[4].startswith(
-        "| NER |"
-    )
+    run("elmo-study", finished / "named.jsonnet", "-s", finished / "out")
+    scores, summary = capsys.readouterr().out.strip().split("\n\n")
+    assert scores.startswith("|  | model | paper | score | seeds |")
+    lines = summary.splitlines()
+    assert lines[0].startswith("|  | baseline | score | best model |")
+    assert lines[2].startswith("| NER |")
 
 
 def test_scores_of_another_study_are_reused(finished, monkeypatch, tmp_path, capsys):
@@ -98,17 +88,11 @@ def test_scores_of_another_study_are_reused(finished, monkeypatch, tmp_path, cap
     run("elmo-study", finished / "named.jsonnet", "-s", tmp_path / "out", "--reuse", kept)
     content = json.loads((tmp_path / "out/results.json").read_text())
     assert content["scores"] == json.loads(kept.read_text())["scores"]
-    # Also into kept results, whatever corpora there are now.
-    content["scores"] = []
-    (tmp_path / "out/results.json").write_text(json.dumps(content))
-    monkeypatch.setenv("ELMO_DATA", "/none")
-    run("elmo-study", finished / "named.jsonnet", "-s", tmp_path / "out", "--show", "--reuse", kept)
-    assert len(json.loads((tmp_path / "out/results.json").read_text())["scores"]) == 2
     missing = tmp_path / "none.json"
     message = failure(
         "elmo-study", finished / "named.jsonnet", "-s", tmp_path / "out", "--reuse", missing
     )
-    assert f"--reuse {missing}: expected a results.json, found none." in message
+    assert f"{missing}: expected the results.json of a study, found none." in message
 
 
 def test_scores_of_other_settings_are_kept_but_not_shown(finished, tmp_path, capsys):
@@ -117,36 +101,22 @@ def test_scores_of_other_settings_are_kept_but_not_shown(finished, tmp_path, cap
     changed = tmp_path / "named.jsonnet"
     changed.write_text(STUDY.replace("num_epochs: 10", "num_epochs: 9"))
     failure("elmo-study", changed, "-s", tmp_path, "--only", "no such run")
-    warning = "scores of other settings or data than those of the study now, which are kept but not"
-    assert f"{tmp_path}/results.json: {warning} shown: 2\n" in capsys.readouterr().err
     # A command that fails before it trains changes nothing.
     assert (tmp_path / "results.json").read_text() == kept
     # Nor are they reused.
     other = tmp_path / "other"
-    run("elmo-study", changed, "-s", other, "--show", "--reuse", finished / "out/results.json")
+    reuse = ("--reuse", finished / "out/results.json", "--only", "no such run")
+    failure("elmo-study", changed, "-s", other, *reuse)
     assert "results.json: scores of the same settings and data: 0\n" in capsys.readouterr().err
     # With the settings as they were, the scores are shown again.
     run("elmo-study", finished / "named.jsonnet", "-s", tmp_path)
-    shown = capsys.readouterr()
-    assert "other settings" not in shown.err and "without a score" not in shown.out
-
-
-def test_an_experiment_that_cannot_be_built_is_named_before_anything_is_trained(
-    study, tmp_path, monkeypatch, capsys
-):
-    study.write_text(STUDY.replace("experiment: elmo", "experiment: elmo + { model+: { x: 1 } }"))
-    monkeypatch.setattr("subprocess.Popen", None)
-    message = failure("elmo-study", study, "-s", tmp_path / "out")
-    assert "NER, ELMo, seed 1: " in message and "['x']" in message
-    # No log and no progress bar of each experiment.
-    assert "instances" not in capsys.readouterr().err
+    assert "without a score" not in capsys.readouterr().out
 
 
 def test_failures_are_reported_at_the_end(study, tmp_path, monkeypatch, capsys):
     def failing(runs, *_):
         return [(run, RunFailed("allennlp train failed")) for run in runs]
 
-    monkeypatch.setattr("elmo_plugin.commands.study.check_experiments", lambda *args: None)
     monkeypatch.setattr("elmo_plugin.commands.study.train_all", failing)
     message = failure("elmo-study", study, "-s", tmp_path / "out", "--only", "baseline")
     assert "1 of the runs failed or lack the metric of the study (NER, baseline, seed 1)" in message
@@ -191,32 +161,3 @@ def test_a_study_can_be_shown_while_it_runs_and_its_results_are_not_written(fini
     assert "| NER | baseline | 90.15 |" in capsys.readouterr().out
     after = kept.stat()
     assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "nothing\n",
-        "<!-- study named -->\n<!-- study other -->\n<!-- /study -->\n",
-        "<!-- study named -->\n<!-- /study -->\n<!-- study named -->\n",
-    ],
-)
-def test_a_file_without_the_marks_is_refused(study, tmp_path, text):
-    """Before anything is trained."""
-    (tmp_path / "README.md").write_text(text)
-    arguments = ("-s", tmp_path / "out", "--update", tmp_path / "README.md")
-    assert "expected one line <!-- study named -->" in failure("elmo-study", study, *arguments)
-    assert not (tmp_path / "out").exists()
-
-
-def test_what_latex_would_take_for_a_command_is_escaped():
-    cells = [["50 % & more", "1 ± 2"], [r"^\\<x>~{}", "λ #$"], ["1-2", "-0.50 to -0.25"]]
-    table = latex_table(["a_b", "B³"], cells, 1)
-    head, *rows = [line for line in table.splitlines() if line.endswith(r"\\")]
-    assert head == r"a\_b & B$^3$ \\"
-    assert rows == [
-        r"50 \% \& more & 1 $\pm$ 2 \\",
-        r"\textasciicircum{}\textbackslash{}\textbackslash{}\textless{}x\textgreater{}"
-        r"\textasciitilde{}\{\} & $\lambda$ \#\$ \\",
-        r"1-2 & $-$0.50 to $-$0.25 \\",
-    ]

@@ -8,6 +8,7 @@ import pytest
 from elmo_plugin.corpora import conll2003, conll2012, snli, squad, sst, tagged_words
 from elmo_plugin.corpora.json_lines import parse_object, read_objects
 from elmo_plugin.corpora.minimal_pairs import read_minimal_pairs
+from elmo_plugin.corpora.records import read_labelled_texts
 from elmo_plugin.corpora.word_senses import SenseCorpus, read_first_senses
 
 CONLL2012 = """\
@@ -39,7 +40,23 @@ def squad_file(**changes):
     return {"data": [{"title": "Cafés", "paragraphs": [paragraph]}]}
 
 
+def labelled(suffix):
+    """Reads a file under a name that says its format."""
+
+    def read(path):
+        return read_labelled_texts(path.rename(path.with_suffix(suffix)), ["a", "b"], "label")
+
+    return read
+
+
 READERS = {
+    "csv": (labelled(".csv"), 'id,a,b,label\n1,"Say ""hi"",\nAda","x",1\n\n2,c,d,zwei\n'),
+    "tsv": (labelled(".tsv"), 'b\ta\tlabel\n"x ""y"""\tz\t1\n'),
+    "jsonl": (labelled(".jsonl"), '{"a": "x", "b": "y", "label": 1}\n'),
+    "words in csv": (
+        lambda path: conll2003.read_sentences(path.rename(path.with_suffix(".csv"))),
+        'Ada,B-PER\n",",O\n,\nShe,O\n',
+    ),
     "documents": (conll2012.read_documents, CONLL2012),
     "propositions": (conll2012.read_sentences, CONLL2012),
     "conll2003": (conll2003.read_sentences, "Ada NNP I-PER\nleft VBD O\n\nShe PRP O\n"),
@@ -72,14 +89,14 @@ def test_compression_mark_and_line_ends_do_not_matter(read, name):
 @pytest.mark.parametrize("name", [name for name in READERS if name != "first senses"])
 @pytest.mark.parametrize("text", ["", "\n \n"])
 def test_an_empty_file_is_refused(read, name, text):
-    with pytest.raises(ValueError, match=r"x\.txt: expected .*, found "):
+    with pytest.raises(ValueError, match=r"x\.\w+: expected .*, found "):
         read(name, text)
 
 
 @pytest.mark.parametrize("name", READERS)
 def test_bytes_that_are_no_text_are_named_with_their_line(read, name):
     text = READERS[name][1].encode()
-    with pytest.raises(ValueError, match=r"x\.txt:\d+: expected UTF-8 text, found the byte 0xe9"):
+    with pytest.raises(ValueError, match=r"x\.\w+:\d+: expected UTF-8 text, found the byte 0xe9"):
         read(name, text + b"\n\xe9\n")
 
 
@@ -100,6 +117,25 @@ BLANK = "1\tA\t_\t_\t_\t_\t0\troot\t_\t_\n"
 ROW = "doc 0 0 w NN * - - - - * {} -\n"
 # By reader: a file, and what the error says after its name.
 MALFORMED = {
+    "csv": [
+        ("a,b\n", ": expected rows below a row with the names of the columns, found none"),
+        ("a;b\n1;2\n", ":2: expected the column 'a', found a;b. The settings name the columns"),
+        ("a,c,label\n1,2,3\n", ":2: expected the column 'b', found a, c, label"),
+        ('a,b\n"1\n2",3\n4\n', ":4: expected 2 cells, as in the first row, found 1"),
+        ("a,b,label\n1,2,x\n3,4, \n", ":3: expected a label in 'label', .* Label all rows"),
+        ('a,b\n1,"2" 3\n', ":2: expected cells of Python's csv, found .* Write a cell with"),
+        ('a,b\n1,2\n\n"3,4\n5,6\n', ":4: expected cells of Python's csv, found unexpected end"),
+    ],
+    "tsv": [
+        # Written without quoting: Python's csv would make one cell of three.
+        ('a\tb\n"Yes\t1\nhe said"\t2\n', ":2: expected cells with quotes as of Python's csv"),
+    ],
+    "jsonl": [
+        ('{"a": "x", "b": 3}\n', """:1: expected a text in 'b', found {"b": 3}"""),
+        ('{"a": "x"}\n', ":1: expected the column 'b', found a"),
+        ('{"a": "x", "b": "y", "label": ["z"]}', ":1: expected a label in 'label', found"),
+        ('{"a": "x", "b": "y"}\n{"a": "x", "b": "y", "label": "z"}', ":2: expected no label in"),
+    ],
     "conll2003": [
         ("a O\nb I\n", ":2: expected a tag such as O, B-PER or I-PER in column 2, found 'I'"),
         ("a O\n\nb X-PER\n", ":3: .* found 'X-PER'"),
@@ -266,7 +302,7 @@ MALFORMED = {
     [(name, *case) for name, cases in MALFORMED.items() for case in cases],
 )
 def test_what_is_malformed_is_named_with_its_place(read, name, content, message):
-    with pytest.raises(ValueError, match=f"x.txt{message}") as error:
+    with pytest.raises(ValueError, match=f"x\\.\\w+{message}") as error:
         read(name, content)
     assert "\n" not in str(error.value)
 

@@ -148,8 +148,7 @@ def test_it_is_a_token_embedder_of_a_text_field(files, shared_bilm, sentences, g
     "settings, expected",
     [
         (dict(weights_file="x"), "weights_file"),
-        (dict(do_layer_norm=True), "`do_layer_norm` is .* AllenNLP's .* Write `layer_norm`"),
-        (dict(projection_dim=5), "Write nothing: the vectors have the width of the biLM"),
+        (dict(do_layer_norm=True), "do_layer_norm"),
         (dict(layers="first"), r'"all", "last", or different numbers .* to 2, found \'first\''),
         (dict(layers=[1, 1, 2]), r"different numbers .* to 2, found \[1, 1, 2\]"),
         (dict(layers=[0, 3]), r"to 2, found \[0, 3\]"),

@@ -1,3 +1,4 @@
+import numpy
 import pytest
 import torch
 
@@ -99,3 +100,65 @@ def test_strings_and_a_tokenizer_belong_together(shared_bilm):
         list(embed_sentences(shared_bilm, "They play.", tokenizer="en"))
     with pytest.raises(ConfigurationError, match="found 'qq'"):
         embed_sentences(shared_bilm, [], tokenizer="qq")
+
+
+@pytest.mark.parametrize("layers, numbers", [("all", [0, 1, 2]), ("last", [2]), ([2, 0], [2, 0])])
+def test_layers_are_chosen(shared_bilm, sentences, layers, numbers):
+    expected = embed_sentences(shared_bilm, sentences)
+    for found, all_layers in zip(embed_sentences(shared_bilm, sentences, layers=layers), expected):
+        assert torch.equal(found, all_layers[numbers])
+
+
+def slowly_pooled(vectors, pool):
+    """Of one layer, shape `(num_tokens, dim)`, as a list of numbers."""
+    if not vectors:
+        return [0.0] * 32
+    if pool == "first_last":
+        # The first half of a vector is the forward LSTM's.
+        return vectors[-1][:16] + vectors[0][16:]
+    columns = list(zip(*vectors))
+    return [max(column) if pool == "max" else sum(column) / len(column) for column in columns]
+
+
+@pytest.mark.parametrize("pool", ["mean", "max", "first_last"])
+def test_a_pool_makes_one_vector_of_each_layer(shared_bilm, sentences, pool):
+    assert [] in sentences and any(len(words) == 1 for words in sentences)
+    layers = [each.double() for each in embed_sentences(shared_bilm, sentences, batch_size=1)]
+    found = list(embed_sentences(shared_bilm, sentences, layers=[2, 1], pool=pool))
+    for each, vectors in zip(found, layers, strict=True):
+        expected = [slowly_pooled(vectors[layer].tolist(), pool) for layer in (2, 1)]
+        assert each.shape == (2, 32)
+        numpy.testing.assert_allclose(each, expected, atol=1e-6)
+
+
+def test_first_and_last_are_the_states_that_have_read_all_words(shared_bilm):
+    words = ["They", "play", "chess"]
+    changed = [words, ["They", "play", "it"], ["We", "play", "chess"]]
+    states = list(embed_sentences(shared_bilm, changed, layers="last", pool="first_last"))
+    tokens = list(embed_sentences(shared_bilm, changed, layers="last"))
+    for other in (1, 2):
+        assert (states[other] != states[0]).any(dim=1).all()
+        for half in (slice(16), slice(16, None)):
+            assert not torch.equal(states[other][:, half], states[0][:, half])
+    # The other halves have read one word.
+    torch.testing.assert_close(tokens[1][:, 0, :16], tokens[0][:, 0, :16])
+    torch.testing.assert_close(tokens[2][:, -1, 16:], tokens[0][:, -1, 16:])
+
+
+def test_wrong_settings_are_refused_at_once(shared_bilm):
+    with pytest.raises(ConfigurationError, match="`pool` to be one of mean, max, .*, found 'sum'"):
+        embed_sentences(shared_bilm, [], pool="sum")
+    with pytest.raises(ConfigurationError, match=r"0 \(the token layer\) to 2, found \[3\]"):
+        embed_sentences(shared_bilm, [], layers=[3])
+
+
+@pytest.mark.parametrize("of_total, sentences", [(" of 3", list), ("", iter)])
+def test_progress_is_shown_on_request(shared_bilm, monkeypatch, capsys, of_total, sentences):
+    monkeypatch.setattr("elmo_plugin.util.progress._SECONDS", 0.0)
+    words = [["They", "play"], [], ["Chess"]]
+    found = list(embed_sentences(shared_bilm, sentences(words), progress=True))
+    assert [layers.size(1) for layers in found] == [2, 0, 1]
+    shown = capsys.readouterr().err.splitlines()
+    assert len(shown) == 3 and shown[-1].startswith(f"3{of_total} sentences, ")
+    list(embed_sentences(shared_bilm, words))
+    assert capsys.readouterr().err == ""

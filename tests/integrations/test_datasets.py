@@ -33,6 +33,17 @@ def test_every_row_has_the_vectors_of_its_tokens(dataset, bilm, batch_size):
     check(embed_dataset(dataset, bilm, layers="last"), bilm, [2])
 
 
+def test_a_row_of_raw_text_can_have_one_vector(dataset, bilm):
+    raw = datasets.Dataset.from_dict({"text": [" ".join(words) for words in ROWS["tokens"]]})
+    found = embed_dataset(raw, bilm, "text", layers=[0, 2], tokenizer="en", pool="max")
+    for row, layers in zip(found, embed_sentences(bilm, ROWS["tokens"]), strict=True):
+        vectors = layers[[0, 2]].mean(dim=0)
+        expected = vectors.amax(dim=0) if len(vectors) else numpy.zeros(bilm.output_dim)
+        numpy.testing.assert_allclose(row["elmo"], expected, atol=1e-6)
+    with pytest.raises(ConfigurationError, match="Expected `pool`"):
+        embed_dataset(raw, bilm, "text", pool="sum")
+
+
 def test_other_kinds_of_data_sets_and_names_of_columns(dataset, bilm):
     check(embed_dataset(dataset.to_iterable_dataset(), bilm), bilm)
     check(embed_dataset(datasets.DatasetDict(train=dataset), bilm)["train"], bilm)

@@ -1,7 +1,7 @@
 """
 A server whose model answers a request after the seconds that its first word says.
 
-    python -m tests.serve.stub_server SECONDS_TO_WAIT
+    python -m tests.serve.stub_server
 """
 
 import json
@@ -9,7 +9,6 @@ import sys
 import time
 
 from elmo_plugin.corpora.json_lines import parse_object
-from elmo_plugin.serve import app, server
 from elmo_plugin.serve.app import make_app
 from elmo_plugin.serve.served_task import Limits, ServedTask
 from elmo_plugin.serve.server import AllowedHosts, serve
@@ -25,6 +24,9 @@ class StubPredictor:
     def load_request(self, text):
         return parse_object(text, "the request", '{"tokens": ["0"]}')
 
+    def completed(self, line):
+        return line
+
     def texts(self, line):
         return [line["tokens"]]
 
@@ -36,13 +38,11 @@ class StubPredictor:
         return json.dumps(output) + "\n"
 
 
-def main(seconds_to_wait):
-    server._SECONDS_TO_WAIT = float(seconds_to_wait)
-    app._TIME_TO_SEND = float(seconds_to_wait) / 2
+def main():
     served = make_app({"ner": ServedTask(StubPredictor(), Limits())})
     served.add_middleware(AllowedHosts, hosts=[])
     serve(served, "127.0.0.1", 0, lambda url: print(f"{url} answers", file=sys.stderr, flush=True))
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()

@@ -32,9 +32,9 @@ def read(request):
 
 
 @asynccontextmanager
-async def started(handlers, batch_size=3, max_queue_size=10, on_batch=lambda *_: None):
+async def started(handlers, batch_size=3, max_queue_size=10):
     handlers = {kind: Handler(read, answer) for kind, answer in handlers.items()}
-    batches = Batches(handlers, batch_size, max_queue_size, on_batch)
+    batches = Batches(handlers, batch_size, max_queue_size)
     batches.start()
     yield batches
     await batches.stop()
@@ -126,13 +126,16 @@ async def test_a_request_that_is_cancelled_while_it_waits_is_not_answered():
 
 @pytest.mark.parametrize("is_stopped", [True, False])
 @played
-async def test_nobody_waits_for_what_has_ended(is_stopped):
-    def fail(*_):
-        # An error of ours, in `/metrics`.
-        raise ValueError("no such label")
+async def test_nobody_waits_for_what_has_ended(is_stopped, monkeypatch):
+    outcomes = Batches._outcomes
 
+    def fail(*arguments):
+        outcomes(*arguments)
+        raise ValueError("of ours")
+
+    monkeypatch.setattr(Batches, "_outcomes", fail)
     echo = Echo()
-    async with started({"a": echo}, on_batch=fail) as batches:
+    async with started({"a": echo}) as batches:
         running = await busy(echo, batches)
         (waiting,) = await ask(batches, "1")
         if is_stopped:

@@ -136,6 +136,15 @@ def test_spans_are_drawn_around_their_words(page, parts, texts, status):
     expect(section.get_by_role("status").first).to_have_text(status)
 
 
+def test_without_predicates_the_server_finds_them(page):
+    page.locator('nav a[href="#srl"]').click()
+    section = page.locator("#task-srl")
+    section.get_by_label("Predicates").fill("")
+    section.get_by_role("button", name="Answer").click()
+    section.locator(".answer").wait_for(state="visible")
+    assert section.locator(".answer h3").all_inner_texts() == ["gave", "left"]
+
+
 def test_a_predicate_that_is_not_in_the_sentence_is_named(page):
     page.locator('nav a[href="#srl"]').click()
     section = page.locator("#task-srl")

@@ -64,7 +64,7 @@ def test_models_are_loaded_in_bfloat16_on_request(monkeypatch, archive_of):
     assert [model.get("dtype") for model in models] == [None, "bfloat16"]
 
 
-@pytest.mark.parametrize("package", ["fastapi", "prometheus_client", "uvicorn"])
+@pytest.mark.parametrize("package", ["fastapi", "uvicorn"])
 def test_a_missing_package_is_an_error_before_a_model_is_loaded(package, monkeypatch):
     monkeypatch.setitem(sys.modules, package, None)
     message = failure("elmo-serve", "nowhere.tar.gz")

@@ -24,6 +24,14 @@ CORPORA = {
         "sst": "{}.txt",
     }.items()
 }
+OWN = FIXTURES / "corpora/own"
+#: Users' own files, which the rooms of three tasks read.
+OWN_CORPORA = {
+    "classifier": {"train": OWN / "reviews_train.csv", "dev": OWN / "reviews_dev.tsv"},
+    "pairs": {"train": OWN / "pairs_train.csv", "dev": OWN / "pairs_dev.tsv"},
+    "tagger": {s: FIXTURES / f"corpora/pos/{s}.conllu" for s in ("train", "dev")},
+}
+ROOMS = {"classifier": "sst", "pairs": "snli", "tagger": "ner"}
 RELU = {"num_layers": 1, "activations": "relu"}
 MODELS: Dict[str, Dict[str, Any]] = {
     "coref": {
@@ -53,6 +61,12 @@ MODELS: Dict[str, Dict[str, Any]] = {
 }
 # The width of the characters of the tasks that have them.
 NUM_FILTERS = {"ner": 5, "squad": 3}
+
+
+def plain_reader(task: str, **settings: Any) -> DatasetReader:
+    """A reader with default settings, of the corpora above."""
+    kind = {"tags": "plain"} if task == "tagger" else {}
+    return DatasetReader.by_name(f"elmo-{task}")(**kind, **settings)
 
 
 def experiment(name: str) -> Params:

@@ -122,12 +122,9 @@ def test_samples_do_not_depend_on_batches(tmp_path):
     assert found[0] == found[1] == found[2]
 
 
-def test_a_file_without_labels_and_a_model_without_a_metric_are_refused(tmp_path):
+def test_a_file_without_labels_is_refused(tmp_path):
     evaluator = Evaluator.from_params(Params({"type": "elmo-bootstrap", "cuda_device": -1}))
     model = Scored(EntityF1())
     assert evaluator(model, Batches()) is not None
     with pytest.raises(ConfigurationError, match="expected instances with labels, found none"):
         evaluator(model, Batches(), predictions_output_file=str(tmp_path / "samples.json"))
-    model.metric = None
-    with pytest.raises(ConfigurationError, match="found Scored, which has none"):
-        evaluator(model, Batches())

@@ -1,13 +1,11 @@
 """Training in processes that `torchrun` starts, as on two machines."""
 
-import copy
 import json
 import os
 import signal
 import socket
 import subprocess
 import sys
-import threading
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -15,9 +13,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from allennlp.common import Params
 from allennlp.common.checks import ConfigurationError
-from allennlp.data import Vocabulary
 from torch import distributed
 
 from elmo_plugin.tasks.bilm import PretrainingTrainer
@@ -42,7 +38,7 @@ def agents(folder, num_agents, *arguments):
         for number in range(num_agents):
             command = [
                 *(sys.executable, "-m", "torch.distributed.run", "--nnodes", str(num_agents)),
-                *("--nproc-per-node", "1", "--max-restarts", "1"),
+                *("--nproc-per-node", "1"),
                 *("--rdzv-backend", "c10d", "--rdzv-endpoint", f"127.0.0.1:{port}"),
                 *("--rdzv-conf", f"is_host={int(number == 0)}", "--local-addr", "127.0.0.1"),
                 *("-m", "allennlp", "train", str(folder / "experiment.json")),
@@ -105,8 +101,9 @@ def test_killed_nodes_end_as_uninterrupted_processes_and_learn_what_one_does(tmp
         (worker,) = workers(second)
         os.kill(worker, signal.SIGKILL)
         holds[0].unlink()
+        assert first.wait(TIMEOUT) and second.wait(TIMEOUT)
+    with agents(tmp_path, 2, "--recover") as (first, second):
         wait((run / "model_state_e1_b4.th").exists)
-        assert workers(second) != [worker]
         (worker,) = workers(first)
         first.kill()
         wait(lambda: not Path(f"/proc/{worker}").exists())
@@ -132,43 +129,6 @@ def test_killed_nodes_end_as_uninterrupted_processes_and_learn_what_one_does(tmp
         torch.testing.assert_close(found[parameter], expected[parameter], rtol=1e-4, atol=1e-5)
 
 
-def write_half_a_vocabulary(_, directory):
-    os.makedirs(directory)
-    Path(directory, "softmax_labels.txt").write_text("half a")
-    raise SystemExit
-
-
-def test_a_start_continues_what_the_same_torchrun_has_begun(tmp_path, monkeypatch):
-    experiment = make_experiment(tmp_path, "sentences")
-    folder = tmp_path / "run"
-    words = folder / "vocabulary/softmax_labels.txt"
-
-    def prepare(store, recover=False, force=False):
-        torchrun._prepare(Params(copy.deepcopy(experiment)), folder, recover, force, False, store)
-
-    store = distributed.HashStore()
-    with monkeypatch.context() as killed, pytest.raises(SystemExit):
-        killed.setattr(Vocabulary, "save_to_files", write_half_a_vocabulary)
-        prepare(store)
-    assert words.read_text() == "half a"
-    prepare(store)
-    complete = words.read_text()
-    (folder / "model_state_e0_b4.th").touch()
-    for again in (False, True):
-        # Not even what the first start was to overwrite.
-        prepare(store, force=again)
-        assert (folder / "model_state_e0_b4.th").exists() and words.read_text() == complete
-    other = distributed.HashStore()
-    for _ in range(2):
-        # Another training is not continued by a restart either.
-        with pytest.raises(ConfigurationError, match="already exists and is not empty"):
-            prepare(other)
-    prepare(distributed.HashStore(), recover=True)
-    assert (folder / "model_state_e0_b4.th").exists()
-    prepare(distributed.HashStore(), force=True)
-    assert not (folder / "model_state_e0_b4.th").exists()
-
-
 @pytest.mark.parametrize("seen", [["config.json"], []])
 def test_a_folder_of_one_machine_only_is_refused(tmp_path, monkeypatch, seen):
     monkeypatch.setattr(torchrun, "_SECONDS_TO_SEE_FILES", 0)
@@ -185,13 +145,6 @@ def test_a_folder_of_one_machine_only_is_refused(tmp_path, monkeypatch, seen):
     assert torchrun._experiment(store, tmp_path).as_dict() == {"trainer": {}}
 
 
-def test_the_error_of_process_0_is_that_of_all(tmp_path):
-    store = distributed.HashStore()
-    store.set("begun", json.dumps({"error": "There is no such text."}))
-    with pytest.raises(ConfigurationError, match="Process 0 could not begin: There is no such"):
-        torchrun._experiment(store, tmp_path)
-
-
 def test_each_process_of_a_machine_has_its_device(monkeypatch):
     monkeypatch.setenv("LOCAL_RANK", "1")
     monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
@@ -204,24 +157,6 @@ def test_each_process_of_a_machine_has_its_device(monkeypatch):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 8)
     assert torchrun._device(None) == 1
     assert torchrun._device([4, 5]) == 5
-
-
-def test_keys_of_dead_processes_in_the_store_are_ignored():
-    store = distributed.HashStore()
-    store.set("here/1", "dead")
-    store.set("start/dead", "old")
-    starts = {}
-
-    def arrive(rank):
-        starts[rank] = torchrun.meet(store, rank, 3)
-        starts[rank].set(f"arrived {rank}", "")
-
-    threads = [threading.Thread(target=arrive, args=(rank,), daemon=True) for rank in (0, 1, 2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    assert all(torchrun.wait_for(starts[0], f"arrived {rank}") == b"" for rank in range(3))
 
 
 def test_processes_share_the_cores_of_their_machine(monkeypatch):

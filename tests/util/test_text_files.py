@@ -1,12 +1,10 @@
 import gzip
 import os
 import pickle
-import sys
-from types import SimpleNamespace
 
 import pytest
-import requests
 
+from elmo_plugin.util import files
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.text_files import DecodedPath, find_file, numbered_lines
 
@@ -40,43 +38,14 @@ def test_a_compressed_pipe_is_read(tmp_path):
     os.close(read)
 
 
-@pytest.mark.parametrize(
-    "url, extracts",
-    [
-        ("https://host/a.txt", False),
-        ("gs://bucket/a.txt", False),
-        ("https://host/a.zip!folder/a.txt", True),
-    ],
-)
-def test_only_urls_go_through_cached_path(tmp_path, monkeypatch, url, extracts):
+def test_a_url_is_downloaded_and_others_are_not_found(tmp_path, monkeypatch):
     copy = tmp_path / "0123abc"
     copy.write_bytes(gzip.compress(b"downloaded\n"))
-    calls = []
-
-    def cached_path(name, cache_dir, extract_archive):
-        calls.append((name, extract_archive))
-        return copy
-
-    monkeypatch.setitem(sys.modules, "cached_path", SimpleNamespace(cached_path=cached_path))
-    assert list(numbered_lines(url)) == [(1, "downloaded")]
-    assert list(numbered_lines(copy)) == [(1, "downloaded")]
-    assert calls == [(url, extracts)]
-
-
-@pytest.mark.parametrize("status, expected", [(403, FileNotFoundError), (500, requests.HTTPError)])
-def test_a_url_that_may_not_be_read_counts_as_absent(monkeypatch, status, expected):
-    # As S3 answers for a file that does not exist in a folder that may not be listed.
-    def cached_path(name, **settings):
-        response = requests.Response()
-        response.status_code = status
-        raise requests.HTTPError("refused", response=response)
-
-    monkeypatch.setitem(sys.modules, "cached_path", SimpleNamespace(cached_path=cached_path))
-    with pytest.raises(expected) as error:
-        next(numbered_lines("https://host/a.txt"))
-    assert type(error.value) is expected
-    if status == 403:
-        assert "HTTP status 403" in str(error.value) and "https://host/a.txt" in str(error.value)
+    monkeypatch.setattr(files, "download", lambda url: copy)
+    assert list(numbered_lines("https://host/a.txt")) == [(1, "downloaded")]
+    assert list(numbered_lines(f"file://{copy}")) == [(1, "downloaded")]
+    with pytest.raises(FileNotFoundError, match="s3://bucket/a.txt"):
+        next(numbered_lines("s3://bucket/a.txt"))
 
 
 @pytest.mark.parametrize(
@@ -119,11 +88,8 @@ def test_a_damaged_gzip_file_is_named(tmp_path, damage):
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])
 @pytest.mark.parametrize("written", ["utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"])
-def test_utf_16_and_32_are_known_by_their_marks(tmp_path, written, pack):
+def test_utf_16_and_32_are_refused(tmp_path, written, pack):
     path = tmp_path / "text.txt"
     path.write_bytes(pack("\ufeff日本語\n".encode(written)))
-    with pytest.raises(ValueError) as error:
-        list(numbered_lines(DecodedPath(str(path), "replace")))
-    assert str(error.value).startswith(
-        f"{path}:1: expected UTF-8 text, found the byte order mark of UTF-16 or UTF-32. Convert it"
-    )
+    with pytest.raises(ValueError, match=f"^{path}:1: expected UTF-8 text, found the byte 0xf[ef]"):
+        list(numbered_lines(path))

@@ -63,13 +63,13 @@ class Comparison:
 
     #: In the metric's own unit, usually a fraction: 0.01 is one point in a table.
     mean: float
-    #: At 95 %, as `difference` explains. `None` without bootstrap samples of the metric.
+    #: At 95 %, as `Share.difference` explains. `None` without bootstrap samples of the metric.
     interval: Optional[Interval]
     #: The difference divided by the other column's error, `1 - score`. `None` if the metric is not
     #: a fraction, or if lower is better.
     error_reduction: Optional[float]
-    #: The number, from 0, of the column that is subtracted.
-    base: int
+    #: The name of the column that is subtracted.
+    base: str
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,16 @@ class Share:
         return self.best(self.row.columns[: self.row.num_baselines])
 
     def difference(self, column: Column, base: "Share") -> Optional[Comparison]:
-        """Compares a column with one of the share `base`, as the function `difference` explains."""
+        """
+        Compares a column with one of the share `base`. Returns `None` if either has no scores.
+
+        The interval is the percentile interval of a paired bootstrap over the instances of the
+        evaluated file, for the difference of the means over seeds. The error of these means is
+        added to each sample: their standard error times a draw from Student's t distribution. The
+        variance over seeds is pooled if both columns have the same number of seeds or one has a
+        single seed. Otherwise each mean has its own variance, with Welch's degrees of freedom. With
+        one seed per column, the interval covers only the variance over test data.
+        """
         name = column.against or base.baseline
         before, after = base.cells.get(name), self.cells.get(column.name)
         if before is None or after is None:
@@ -112,8 +121,7 @@ class Share:
             interval = _interval(samples[1] - samples[0], [before.values, after.values])
         has_error = self.row.percent and not self.row.lower_is_better and before.mean < 1
         reduction = (after.mean - before.mean) / (1 - before.mean) if has_error else None
-        number = [each.name for each in self.row.columns].index(name)
-        return Comparison(after.mean - before.mean, interval, reduction, number)
+        return Comparison(after.mean - before.mean, interval, reduction, name)
 
     def paper_error_reduction(self, column: Column) -> Optional[float]:
         """
@@ -150,38 +158,8 @@ def _values(column: Column, scores: List[Score]) -> List[float]:
     return [each[column.metric] for each in metrics if each.get(column.metric) is not None]
 
 
-def difference(
-    results: Results,
-    row: Row,
-    number: int,
-    fraction: Optional[float] = None,
-    base_fraction: Optional[float] = None,
-) -> Optional[Comparison]:
-    """
-    Compares column `number`, from 0, as `Comparison` explains. `fraction` is its share of the
-    training data, by default the row's largest. `base_fraction` is the other column's share, by
-    default the same. Returns `None` while either column has no scores; raises `ValueError` if the
-    row has no such share.
-
-    The interval is the percentile interval of a paired bootstrap over the instances of the
-    evaluated file, for the difference of the means over seeds. The error of these means is added to
-    each sample: their standard error times a draw from Student's t distribution. The variance over
-    seeds is pooled if both columns have the same number of seeds or one has a single seed.
-    Otherwise each mean has its own variance, with Welch's degrees of freedom. With one seed per
-    column, the interval covers only the variance over test data.
-    """
-    known = {share.fraction: share for share in shares(results, row)}
-    fraction = max(known) if fraction is None else fraction
-    base_fraction = fraction if base_fraction is None else base_fraction
-    for given in (fraction, base_fraction):
-        if given not in known:
-            found = ", ".join(map(str, known))
-            raise ValueError(f"{row.name}: expected one of the shares {found}, found {given}.")
-    return known[fraction].difference(row.columns[number], known[base_fraction])
-
-
 def _interval(samples: numpy.ndarray, values: Sequence[Sequence[float]]) -> Optional[Interval]:
-    """The interval that `difference` explains; `None` if a number is not finite."""
+    """The interval that `Share.difference` explains; `None` if a number is not finite."""
     if not all(numpy.isfinite(part).all() for part in (samples, *map(numpy.asarray, values))):
         return None
     counts = [len(of_column) for of_column in values]

@@ -4,7 +4,6 @@ from base64 import b64encode
 from dataclasses import dataclass
 from functools import cached_property, partial
 from io import BytesIO
-from pathlib import Path
 from typing import Any, Callable, Dict, List, Tuple
 
 from elmo_plugin.analysis.studies.comparison import Cell, Share, shares
@@ -15,7 +14,6 @@ from elmo_plugin.util.plotting import (
     label_of,
     mark_style,
     new_figure,
-    save_picture,
     write_figure,
 )
 
@@ -69,21 +67,6 @@ def figures(results: Results) -> List[Figure]:
     return found
 
 
-def draw_scores(results: Results, pictures: List[Path]) -> None:
-    """Draws the figures, if any, into one SVG, PNG or PDF file each. Needs matplotlib."""
-    found = figures(results)
-    if not found:
-        return
-    heights = [each.height + 0.3 for each in found]
-    figure = new_figure(figsize=(4.5, sum(heights)))
-    axes = figure.subplots(len(found), height_ratios=heights, squeeze=False)
-    for axis, each in zip(axes.flat, found):
-        axis.set_title(label_of(each.caption), fontsize=10)
-        each.draw(axis)
-    for picture in pictures:
-        save_picture(figure, picture, bbox_inches="tight")
-
-
 def _curves(axis: Any, row: Row, of_row: List[Share]) -> None:
     for number, column in enumerate(row.columns):
         known = [(s.fraction, s.cells[column.name]) for s in of_row if column.name in s.cells]
@@ -129,9 +112,7 @@ def _values(axis: Any, unit: str, lines: List[Share]) -> None:
     if all(found.mean >= 0 for line in lines for found in line.cells.values()):
         axis.set_xlim(left=0)
     axis.set_xlabel(unit, fontsize=8)
-    # The legend names only these axes, although the figure may have others.
-    handles = axis.get_legend_handles_labels()
-    axis.figure.legend(*handles, fontsize=8, frameon=False, ncols=3, loc="outside lower center")
+    axis.figure.legend(fontsize=8, frameon=False, ncols=3, loc="outside lower center")
     _name_lines(axis, [line.name for line in lines])
 
 

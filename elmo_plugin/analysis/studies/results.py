@@ -32,22 +32,13 @@ class Results:
         self._runs = [{name: getattr(run, name) for name in fields} for run in study.runs]
 
     def missing(self, runs: Iterable[Run]) -> List[Run]:
-        """
-        The runs to train, one per digest: runs without a score, and runs whose bootstrap samples
-        lack a metric that the study came to compare later.
-        """
-        metrics = self._metrics()
+        """The runs to train, one per digest."""
+        missing = self._missing(self._scores)
         first: Dict[str, Run] = {}
         for run in runs:
-            first.setdefault(run.digest, run)
-
-        def is_complete(digest: str) -> bool:
-            score = self._scores.get(digest)
-            return score is not None and (
-                not score["samples"] or _has_metrics(score, metrics.get(digest, set()))
-            )
-
-        return [run for digest, run in first.items() if not is_complete(digest)]
+            if run.digest in missing:
+                first.setdefault(run.digest, run)
+        return list(first.values())
 
     def add(self, score: Score) -> None:
         """
@@ -65,15 +56,22 @@ class Results:
         Copies missing scores from another study, if they have all metrics needed here. Returns how
         many there were: scores of other settings or data are of no use.
         """
-        found = [
-            score
-            for digest, names in self._metrics().items()
-            if digest not in self._scores
-            and (score := other._scores.get(digest)) is not None
-            and _has_metrics(score, names)
-        ]
-        self._scores.update((score["digest"], score) for score in found)
+        missing = self._missing(self._scores) - self._missing(other._scores)
+        # In the order of the study.
+        found = [digest for digest in self._metrics() if digest in missing]
+        self._scores.update((digest, other._scores[digest]) for digest in found)
         return len(found)
+
+    def _missing(self, scores: Dict[str, Score]) -> Set[str]:
+        """The digests of the study's runs that lack a score or a metric that is compared."""
+        missing = set()
+        for digest, names in self._metrics().items():
+            score = scores.get(digest, {"training": {}, "evaluation": {}, "samples": None})
+            known = {*score["training"], *(score["evaluation"] or {})}
+            sampled = {*score["training"], *(score["samples"] or known)}
+            if not names <= known & sampled:
+                missing.add(digest)
+        return missing
 
     def _metrics(self) -> Dict[str, Set[str]]:
         """The metrics that are compared, by the digest of the run."""
@@ -111,14 +109,7 @@ class Results:
 
     def num_missing(self) -> int:
         """Counts the study's runs that lack a score, or a metric that is compared."""
-        digests = {run["digest"] for run in self._runs}
-        return sum(
-            digest not in self._scores or bool(self.unknown_metrics(digest)) for digest in digests
-        )
-
-    def num_unused(self) -> int:
-        """Counts scores of runs that are not in the study: other settings, or other data."""
-        return len(self._scores.keys() - {run["digest"] for run in self._runs})
+        return len(self._missing(self._scores))
 
     def save(self) -> None:
         """Replaces the file. The caller must hold the lock of its folder."""
@@ -143,7 +134,3 @@ class Results:
                 f"{self.path}: expected what elmo-study writes, found {error!r}. Restore the "
                 "file, or delete it: runs that have a folder below runs/ are not trained again."
             ) from error
-
-
-def _has_metrics(score: Score, metrics: Set[str]) -> bool:
-    return metrics <= {*score["training"], *(score["samples"] or {})}

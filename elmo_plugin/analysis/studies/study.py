@@ -4,16 +4,10 @@ import glob
 import hashlib
 import json
 import os
-import re
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
-from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple, Union
+from typing import Any, Dict, Iterable, List, Optional, Tuple, Union
 
-from elmo_plugin.bilm.files.kinds import weights_beside
-from elmo_plugin.bilm.files.softmax import SOFTMAX_FILE
-from elmo_plugin.bilm.vocabulary_file import VOCABULARY_FILE
-from elmo_plugin.environment import setting
 from elmo_plugin.util.errors import ConfigurationError, jsonnet_message
 
 _CORPORA = ("train_data_path", "validation_data_path", "test_data_path", "evaluate")
@@ -102,11 +96,8 @@ def read_study(path: Union[str, os.PathLike]) -> Study:
 
     if not os.path.isfile(path):
         raise ConfigurationError(f"{path}: no such file. Name the jsonnet file of a study.")
-    # Python decodes bytes that are not UTF-8 as surrogates. Variables with surrogates break the
-    # bindings, even if nothing reads them.
-    variables = {n: v for n, v in os.environ.items() if not re.search("[\udc80-\udcff]", n + v)}
     try:
-        rendered = json.loads(_jsonnet.evaluate_file(os.fspath(path), ext_vars=variables))
+        rendered = json.loads(_jsonnet.evaluate_file(os.fspath(path), ext_vars=dict(os.environ)))
         rows = tuple(map(Row.from_dict, rendered["rows"]))
         runs = tuple(
             Run(**run, digest=digest_and_files(run["experiment"], run["evaluate"])[0])
@@ -145,89 +136,14 @@ def digest_and_files(
     experiment: Dict[str, Any], evaluate: Optional[str]
 ) -> Tuple[str, Dict[str, str]]:
     """
-    Returns the run's digest, and the SHA-256 of each file it reads (biLM, vectors, corpora) by
-    path. The digest hashes all that determines the score, with contents of files in place of paths,
-    which differ between machines. A pattern means all its files, a missing file its `.gz`.
+    Returns the run's digest, and the SHA-256 of each file that it names (biLM, vectors, corpora) by
+    path. The digest hashes settings, with contents of files in place of paths, which differ between
+    machines. A pattern means all its files, a missing file its `.gz`, the options of a biLM all
+    files of their folder.
     """
     files: Dict[str, str] = {}
     parts = _portable({"experiment": experiment, "evaluate": evaluate}, files)
-    implied = {file for path in _implied_paths(experiment) for file in _files(path)}
-    also_read = {path: _hash(path) for path in sorted(implied) if path not in files}
-    if also_read:
-        parts["also_read"] = sorted(also_read.values())
-    digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
-    return digest, {**files, **also_read}
-
-
-def _implied_paths(experiment: Dict[str, Any]) -> Iterator[str]:
-    """
-    Yields files that a run reads but does not name: the softmax and vocabulary beside initial
-    weights, the vocabulary beside options with token embeddings, and the default biLM.
-    """
-    for part in _dictionaries(experiment):
-        kind = part.get("type")
-        # A placement keeps the settings of its ELMo in `elmo`, usually without a type.
-        elmo = part.get("elmo") if kind == "elmo-placement" else part
-        has_weights = kind in ("elmo-token-embedder", "elmo-placement")
-        if (has_weights or kind == "elmo-characters") and isinstance(elmo, dict):
-            yield from _files_of_elmo(elmo, has_weights)
-        initial = part.get("initial_weights")
-        initial = {"file": initial} if isinstance(initial, str) else initial
-        if isinstance(initial, dict) and "file" in initial:
-            yield _beside(initial["file"], SOFTMAX_FILE)
-            if initial.get("vocabulary_file") is None:
-                yield _beside(initial["file"], VOCABULARY_FILE)
-        if _has_token_embeddings(part.get("options_file")):
-            yield _beside(part["options_file"], VOCABULARY_FILE)
-    for name in ("dataset_reader", "model"):
-        value = experiment.get(name) or {}
-        settings = {"type": value} if isinstance(value, str) else value
-        has_options = any(settings.get(n) is not None for n in ("options", "options_file"))
-        if settings.get("type") == "elmo-bilm" and not has_options:
-            yield setting("ELMO_OPTIONS")
-
-
-def _dictionaries(value: Any) -> Iterator[Dict[str, Any]]:
-    """Yields the value if it is a dictionary, and all dictionaries inside it."""
-    if isinstance(value, dict):
-        yield value
-    if isinstance(value, (dict, list)):
-        for part in value.values() if isinstance(value, dict) else value:
-            yield from _dictionaries(part)
-
-
-def _beside(path: str, name: str) -> str:
-    return os.path.join(os.path.dirname(path), name)
-
-
-def _files_of_elmo(elmo: Dict[str, Any], has_weights: bool) -> Iterator[str]:
-    """The default biLM, and the weights and words beside an options file that is named alone."""
-    bilm = elmo.get("bilm")
-    if bilm is None and elmo.get("options_file") is None and setting("ELMO_BILM"):
-        bilm = setting("ELMO_BILM")
-        yield from _data_paths(bilm)
-    if isinstance(bilm, str):
-        weights = weights_beside(Path(bilm)) if Path(bilm).is_file() else None
-        if weights is not None:
-            yield str(weights)
-        if _has_token_embeddings(bilm):
-            yield _beside(bilm, VOCABULARY_FILE)
-        return
-    if elmo.get("options_file") is None:
-        yield setting("ELMO_OPTIONS")
-    if has_weights and elmo.get("weight_file") is None:
-        yield setting("ELMO_WEIGHTS")
-
-
-def _has_token_embeddings(options_file: Any) -> bool:
-    """Whether this is the options file of a biLM that reads its words from a file beside it."""
-    for path in _files(options_file) if isinstance(options_file, str) else ():
-        try:
-            options = json.loads(Path(path).read_text(encoding="utf-8"))
-        except (ValueError, RecursionError):
-            continue
-        return isinstance(options, dict) and options.get("char_cnn") is None
-    return False
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16], files
 
 
 def _portable(value: Any, files: Dict[str, str]) -> Any:
@@ -235,6 +151,10 @@ def _portable(value: Any, files: Dict[str, str]) -> Any:
     if isinstance(value, dict):
         # Lists replace folders and several files, but not patterns.
         paths = {name: _data_paths(value.get(name)) for name in (*_CORPORA, *_FOLDERS)}
+        bilm = str(value.get("bilm"))
+        if bilm.endswith(".json") and os.path.isfile(bilm):
+            # The weights are beside the options.
+            paths["bilm"] = _data_paths(os.path.dirname(bilm) or ".")
         lists = {n: found for n, found in paths.items() if found and found != [value[n]]}
         return {name: _portable(part, files) for name, part in {**value, **lists}.items()}
     if isinstance(value, list):

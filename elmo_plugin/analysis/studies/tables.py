@@ -113,7 +113,7 @@ def _difference(share: Share, column: Column) -> _Line:
         return {}
     scale = share.row.scale
     line = {
-        "compared with": share.row.columns[found.base].name,
+        "compared with": found.base,
         "difference": f"{scale * found.mean:+.2f}",
     }
     if found.interval is not None:

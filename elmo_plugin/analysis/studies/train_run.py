@@ -1,6 +1,5 @@
-"""Trains and evaluates one run of a study, and continues after a kill."""
+"""Trains and evaluates the runs of a study, and continues them after a kill."""
 
-import hashlib
 import json
 import os
 import re
@@ -8,19 +7,22 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import suppress
 from functools import partial
 from importlib import metadata
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple, Union
 
 import torch
 
 from elmo_plugin.analysis.studies.study import Run, digest_and_files, validation_metric
 from elmo_plugin.util.atomic_write import write_json
 from elmo_plugin.util.bfloat16 import CPU_HAS_BFLOAT16
-from elmo_plugin.util.distributed import end_with_parent
+from elmo_plugin.util.distributed import end_with_parent, threads_per_process
+from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.folder_lock import FolderLock, lock_folder, wait_for_lock
 
 #: What `results.json` keeps of a run.
@@ -35,12 +37,47 @@ _MAX_NAME_LENGTH = 120
 _LOCK_SECONDS = 60.0
 _EVALUATION = json.dumps({"evaluation": {"type": "elmo-bootstrap"}})
 _PACKAGES = ("torch", "numpy", "allennlp", "elmo-plugin")
-_PACKAGE = Path(__file__).resolve().parents[2]
-_SOURCE_SUFFIXES = (".py", ".cpp", ".h")
 
 
 class RunFailed(Exception):
     """A run ended with an error. The message shows the last lines of its log."""
+
+
+#: A score, or why there is none.
+Outcome = Union[Score, RunFailed]
+
+
+def train_all(
+    runs: List[Run],
+    out: Path,
+    num_workers: int = 1,
+    on_start: Callable[[Run], object] = lambda run: None,
+) -> Iterator[Tuple[Run, Outcome]]:
+    """
+    Yields each run with its outcome as it ends, and calls `on_start` before each. `num_workers`
+    parallel runs share the cores, unless `OMP_NUM_THREADS` is set.
+    """
+    num_threads = threads_per_process(num_workers) if num_workers > 1 else 0
+    stop = threading.Event()
+
+    def train(run: Run) -> Outcome:
+        on_start(run)
+        try:
+            return train_run(run, out, num_threads, stop.is_set)
+        except Exception as error:
+            # One run must not stop the others.
+            is_known = isinstance(error, (RunFailed, ConfigurationError))
+            return RunFailed(str(error) if is_known else repr(error))
+
+    pool = ThreadPoolExecutor(num_workers)
+    try:
+        futures = {pool.submit(train, run): run for run in runs}
+        for future in as_completed(futures):
+            yield futures[future], future.result()
+    finally:
+        # After an interruption, stops runs that have begun and cancels the others.
+        stop.set()
+        pool.shutdown(cancel_futures=True)
 
 
 def folder_of(run: Run, out: Path) -> Path:
@@ -78,7 +115,7 @@ def train_run(
     folder = folder_of(run, out)
     lock = wait_for_lock(partial(lock_folder, folder), _LOCK_SECONDS)
     call = partial(_call, folder, lock, num_threads, should_stop)
-    training, versions = folder / "training", folder / "versions.json"
+    training = folder / "training"
     before = training / "metrics_before.json"
     try:
         if not (folder / "trained").exists():
@@ -89,7 +126,7 @@ def train_run(
             **{name: getattr(run, name) for name in ("name", "digest", "fraction", "seed")},
             "experiment": _from_here(run.experiment),
             "minutes": round(_seconds(folder) / 60.0, 4),
-            "versions": _read(versions) if versions.exists() else _versions(),
+            "versions": _versions(),
             "files": _from_here(_check_files(run)),
             "training": {
                 **_numbers(training / "metrics.json"),
@@ -114,16 +151,13 @@ def _check_files(run: Run) -> Dict[str, str]:
 
 
 def _train(run: Run, folder: Path, call: Callable[..., None]) -> None:
-    names = ("experiment.json", "training", "versions.json")
-    experiment, training, versions = (folder / name for name in names)
+    experiment, training = folder / "experiment.json", folder / "training"
     # Training can continue only with its configuration and unchanged paths.
     is_same = experiment.exists() and _read(experiment) == run.experiment
     if training.exists() and not (is_same and (training / "config.json").exists()):
         shutil.rmtree(training)
     write_json(experiment, run.experiment)
     recover = ["--recover"] if training.exists() else []
-    if not (recover and versions.exists()):
-        write_json(versions, _versions())
     call("train", str(experiment), "-s", str(training), *recover)
     (folder / "trained").touch()
 
@@ -224,15 +258,7 @@ def _versions() -> Dict[str, str]:
     for package in _PACKAGES:
         with suppress(metadata.PackageNotFoundError):
             found[package] = metadata.version(package)
-    return {**found, "source": _source_hash(_PACKAGE)}
-
-
-def _source_hash(folder: Path) -> str:
-    digest = hashlib.blake2b(digest_size=8)
-    for path in sorted(folder.rglob("*")):
-        if path.suffix in _SOURCE_SUFFIXES:
-            digest.update(path.read_bytes())
-    return digest.hexdigest()
+    return found
 
 
 def _read(path: Path) -> Any:

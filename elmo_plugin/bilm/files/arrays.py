@@ -4,7 +4,6 @@ language model, read by TensorFlow.
 """
 
 import io
-import os
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -28,8 +27,6 @@ _READABLE_DTYPES = ("float16", "float32", "float64")
 _SAFETENSORS_TYPES = {"F16": "float16", "F32": "float32", "F64": "float64", "BF16": "bfloat16"}
 # The scope of the language model in bilm-tf's training.
 _SCOPE = "lm/"
-# Weight files of bilm-tf have five levels of groups.
-_MAX_DEPTH = 50
 
 Shape = Tuple[int, ...]
 
@@ -45,11 +42,9 @@ def read_arrays(
     TensorFlow is not installed.
     """
     path = local_path(file)
-    if os.path.isdir(path):
+    if Path(path).is_dir():
         raise ConfigurationError(
-            f"biLM weight file {file} is a folder without weights.th or best.th. Set `weight_file` "
-            "(or ELMO_WEIGHTS) to the HDF5 or safetensors file in it, or to the folder of a "
-            "training run that has finished its first validation."
+            f"biLM weight file {file} is a folder without weights.th or best.th. Name a file in it."
         )
     try:
         with _opened(path) as arrays:
@@ -106,17 +101,11 @@ def _of_hdf5(file: h5py.File) -> Dict[str, _StoredArray]:
     arrays: Dict[str, _StoredArray] = {}
 
     def collect(name: str, item: object) -> None:
-        problem = ""
-        # HDF5 looks up each name from the root: the time grows with the cube of the depth.
-        if name.count("/") > _MAX_DEPTH:
-            problem = "expected weights, found nested groups."
-        elif isinstance(item, h5py.Dataset) and (item.is_virtual or item.external):
-            problem = (
-                f"{name} is an external or virtual dataset, whose content is in other files. Write "
-                "its array into this file."
+        if isinstance(item, h5py.Dataset) and (item.is_virtual or item.external):
+            raise ConfigurationError(
+                f"{file.filename} is refused: {name} is an external or virtual dataset, whose "
+                "content is in other files. Write its array into this file."
             )
-        if problem:
-            raise ConfigurationError(f"{file.filename} is refused: {problem}")
         if isinstance(item, h5py.Dataset):
             # HDF5 has empty arrays without a shape.
             arrays[name] = _StoredArray(item.shape or (), item.dtype.name, lambda: item[...])

@@ -2,6 +2,7 @@
 
 import os
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import Optional, Tuple
 
@@ -35,36 +36,26 @@ def read_checkpoint(
     return bilm, find_softmax(checkpoint, options, vocabulary_file)
 
 
-def find_checkpoint(folder: Path, step: Optional[int] = None) -> Path:
+def find_checkpoint(path: Path) -> Path:
     """
-    The `.index` file of the last checkpoint in a folder, or of the one after `step` updates. Raises
-    `ConfigurationError` if it is not there.
+    The `.index` file of the last checkpoint in a folder, or `path` itself if it is such a file.
+    Raises `ConfigurationError` if it is not there.
     """
-    stems = {path.stem: path for path in folder.glob(f"*{CHECKPOINT_SUFFIX}")}
-    wanted = f"model.ckpt-{step}" if step is not None else _last(folder)
-    wanted = wanted or max(stems, key=_step, default="model.ckpt-N")
-    if wanted not in stems:
+    if path.suffix == CHECKPOINT_SUFFIX and path.is_file():
+        return path
+    found = None
+    with suppress(FileNotFoundError, NotADirectoryError):
+        text = (path / _LAST).read_text(encoding="utf-8", errors="replace")
+        found = re.search(r'^model_checkpoint_path: "(.*)"', text, re.MULTILINE)
+    wanted = (os.path.basename(found[1]) if found else "model.ckpt-N") + CHECKPOINT_SUFFIX
+    if not (path / wanted).is_file():
+        others = ", ".join(sorted(each.name for each in path.glob(f"*{CHECKPOINT_SUFFIX}")))
         raise ConfigurationError(
-            f"{folder}: expected the checkpoint {wanted}{CHECKPOINT_SUFFIX}, as bilm-tf writes it "
-            f"in training, found {', '.join(sorted(stems, key=_step)) or 'none'}. Name the folder "
-            "that holds it, or choose another checkpoint with `step` (--step)."
+            f"{path}: expected the file `{_LAST}`, which names the last checkpoint of a training "
+            f"by bilm-tf, and {wanted}, found {others or 'none'}. Name the folder that holds both, "
+            "or the .index file of a checkpoint."
         )
-    return stems[wanted]
-
-
-def _last(folder: Path) -> Optional[str]:
-    """The name of the last checkpoint, if the folder says it."""
-    try:
-        text = (folder / _LAST).read_text(encoding="utf-8", errors="replace")
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    found = re.search(r'^model_checkpoint_path: "(.*)"', text, re.MULTILINE)
-    return found and os.path.basename(found[1])
-
-
-def _step(stem: str) -> int:
-    number = stem.rpartition("-")[2]
-    return int(number) if number.isdecimal() else -1
+    return path / wanted
 
 
 def _training_options(options_file: Path, vocabulary_file: Optional[Path]) -> BilmOptions:

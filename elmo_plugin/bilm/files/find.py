@@ -5,18 +5,18 @@ import os
 import re
 import tempfile
 import zipfile
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import Callable, Iterator, List, Optional, Union
+from typing import Iterator, Optional, Union
 from urllib.parse import urljoin, urlsplit
 
-from elmo_plugin.bilm.files.found import FoundBilm
 from elmo_plugin.bilm.files.kinds import (
     CONFIG_FILE,
     NLPL_WEIGHT_FILE,
     SAFETENSORS_FILE,
+    FoundBilm,
     find_in_folder,
     of_options_file,
     weights_beside,
@@ -28,9 +28,8 @@ from elmo_plugin.bilm.files.softmax import SOFTMAX_FILE, SoftmaxWeights, find_so
 from elmo_plugin.bilm.files.trained import is_archive, read_parameters
 from elmo_plugin.bilm.options import OPTIONS_FILE, BilmOptions
 from elmo_plugin.bilm.vocabulary_file import VOCABULARY_FILE
-from elmo_plugin.util.download import download
 from elmo_plugin.util.errors import ConfigurationError, optional_package
-from elmo_plugin.util.files import downloads_folder
+from elmo_plugin.util.files import download
 from elmo_plugin.util.unpacking import unpack, unpack_zip
 
 _HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
@@ -72,23 +71,12 @@ def find_bilm(
                 raise ConfigurationError(str(error).replace(folder, str(name))) from error
     elif _is_json(path):
         yield of_options_file(path)
-    elif path.suffix in (".zip", ".gz", ".tgz", ".tar"):
-        raise ConfigurationError(
-            f"{name} cannot be read; it is damaged, cut short, or no archive. Copy it again."
-        )
     else:
         raise ConfigurationError(
             f"{name} is no biLM: expected a folder, a zip or tar archive, or an options file, "
-            "found another file. Name the folder that it is in, or its options.json."
+            "found another file, or one that is damaged or cut short. Name the folder that it is "
+            "in, or its options.json."
         )
-
-
-def options_of(options_file: Union[str, PathLike]) -> BilmOptions:
-    """The options in a file, path or URL, or of the biLM in a folder."""
-    folder = Path(os.path.expanduser(options_file))
-    return (
-        find_in_folder(folder).options if folder.is_dir() else BilmOptions.from_file(options_file)
-    )
 
 
 def softmax_of_bilm(
@@ -112,7 +100,7 @@ def may_be_elsewhere(name: Union[str, PathLike]) -> bool:
 
 
 def _of_files(options_file: Union[str, PathLike], weight_file: Union[str, PathLike]) -> FoundBilm:
-    options = options_of(options_file)
+    options = BilmOptions.from_file(options_file)
     read = partial(read_parameters, options, weight_file)
     return FoundBilm(options, read, str(options_file), weight_file)
 
@@ -125,7 +113,7 @@ def _local(name: str, revision: Optional[str], token: Optional[str]) -> Path:
     if name in PUBLISHED and PUBLISHED[name].is_shipped:
         return _shipped(name)
     if name in PUBLISHED:
-        return _fetched(*PUBLISHED[name].files)
+        return _fetched(PUBLISHED[name].options_file, PUBLISHED[name].weight_file)
     if name.startswith(("http://", "https://")):
         return _fetched(name)
     if _HUB_NAME.fullmatch(name):
@@ -149,7 +137,7 @@ def _shipped(name: str) -> Path:
 
 def _fetched(url: str, weights: Optional[str] = None) -> Path:
     """Downloads a file and, if it is an options file, the files that belong to it."""
-    get = partial(download, folder=downloads_folder(), owner=url)
+    get = partial(download, owner=url)
     try:
         path = get(url)
         if is_archive(path) or zipfile.is_zipfile(path):
@@ -162,9 +150,8 @@ def _fetched(url: str, weights: Optional[str] = None) -> Path:
                 "part of one. Check the URL, or try it again."
             )
         if weights_beside(path) is None:
-            names = weights_names(urlsplit(url).path.rpartition("/")[2])
-            *others, last = [weights] if weights else [_beside(url, name) for name in names]
-            _download_first(others, last, get)
+            name, *_ = weights_names(urlsplit(url).path.rpartition("/")[2])
+            get(weights or _beside(url, name))
         if _has_token_embeddings(path):
             get(_beside(url, VOCABULARY_FILE))
     except FileNotFoundError as error:
@@ -173,14 +160,6 @@ def _fetched(url: str, weights: Optional[str] = None) -> Path:
             "folder of the server."
         ) from error
     return path
-
-
-def _download_first(urls: List[str], last: str, get: Callable[[str], Path]) -> None:
-    for url in urls:
-        with suppress(FileNotFoundError):
-            get(url)
-            return
-    get(last)
 
 
 def _beside(url: str, name: str) -> str:

@@ -1,17 +1,20 @@
 """The kinds of folders in which biLMs are stored and published, each an entry of `KINDS`."""
 
 import os
+from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
-from typing import Callable, NamedTuple, Optional, Tuple
+from typing import Callable, Dict, NamedTuple, Optional, Tuple, Union
+
+import torch
 
 from elmo_plugin.bilm.files.arrays import CHECKPOINT_SUFFIX
-from elmo_plugin.bilm.files.found import FoundBilm
 from elmo_plugin.bilm.files.layout import WEIGHT_FILE, read_weights
-from elmo_plugin.bilm.files.many_langs import is_many_langs, many_langs_options, read_many_langs
+from elmo_plugin.bilm.files.many_langs import find_many_langs, is_many_langs
 from elmo_plugin.bilm.files.softmax import SOFTMAX_FILE
 from elmo_plugin.bilm.files.trained import TrainedModel
 from elmo_plugin.bilm.options import OPTIONS_FILE, BilmOptions
-from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.errors import ConfigurationError, excerpt
 from elmo_plugin.util.weights import find_weights
 
 CONFIG_FILE = "config.json"
@@ -21,7 +24,19 @@ NLPL_WEIGHT_FILE = "model.hdf5"
 # The names of AllenNLP's list end like this.
 _OPTIONS, _WEIGHTS = "_options.json", "_weights"
 _SUFFIXES = (".hdf5", ".safetensors")
-_MOST_NAMES = 10
+
+
+@dataclass(frozen=True)
+class FoundBilm:
+    """A biLM in files: its options, which have been read and checked, and how to read the rest."""
+
+    options: BilmOptions
+    #: Reads the state dict of a `Bilm` without its options. All numbers are finite.
+    read: Callable[[], Dict[str, torch.Tensor]]
+    #: Its name in messages.
+    source: str
+    #: Where `find_softmax` looks for the softmax; `None` if there is none.
+    weight_file: Optional[Union[str, PathLike]] = None
 
 
 class Kind(NamedTuple):
@@ -29,8 +44,8 @@ class Kind(NamedTuple):
 
     #: Their names, for messages.
     expected: str
-    is_in: Callable[[Path], bool]
-    read: Callable[[Path], FoundBilm]
+    #: Reads the options in a folder; `None` if such files are not there.
+    find: Callable[[Path], Optional[FoundBilm]]
 
 
 def find_in_folder(folder: Path) -> FoundBilm:
@@ -42,16 +57,15 @@ def find_in_folder(folder: Path) -> FoundBilm:
     inner = [folder / names[0]] if len(names) == 1 and (folder / names[0]).is_dir() else []
     for place in (folder, *inner):
         for kind in KINDS:
-            if kind.is_in(place):
-                return kind.read(place)
+            if (found := kind.find(place)) is not None:
+                return found
     expected = ", or ".join(kind.expected for kind in KINDS)
-    found = ", ".join(names[:_MOST_NAMES]) or "an empty folder"
-    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    there = excerpt(", ".join(names)) or "an empty folder"
     advice = ""
     if any(name.endswith(CHECKPOINT_SUFFIX) for name in names):
         advice = " `elmo import` reads checkpoints of bilm-tf."
     raise ConfigurationError(
-        f"{folder} holds no biLM: expected {expected} in it, found {found}{more}.{advice}"
+        f"{folder} holds no biLM: expected {expected} in it, found {there}.{advice}"
     )
 
 
@@ -96,28 +110,27 @@ def _weight_files(folder: Path, prefix: str = "") -> Tuple[str, ...]:
     )
 
 
-def _options_file(folder: Path) -> Optional[Path]:
-    """The options file of a folder whose weights are there, too. Other programs have `config`."""
+def _find_pair(folder: Path) -> Optional[FoundBilm]:
+    """Of an options file whose weights are there, too. Other programs have `config.json`."""
     pairs = sorted(folder.glob(f"*{_OPTIONS}"))
     files = [folder / CONFIG_FILE, folder / OPTIONS_FILE, *(pairs if len(pairs) == 1 else ())]
-    return next((file for file in files if file.is_file() and weights_beside(file)), None)
+    complete = (file for file in files if file.is_file() and weights_beside(file))
+    options_file = next(complete, None)
+    return None if options_file is None else of_options_file(options_file)
 
 
-def _read_pair(folder: Path) -> FoundBilm:
-    options_file = _options_file(folder)
-    assert options_file is not None, "`is_in` has found it"
-    return of_options_file(options_file)
-
-
-def _read_trained(folder: Path) -> FoundBilm:
+def _find_trained(folder: Path) -> Optional[FoundBilm]:
+    if find_weights(folder) is None:
+        return None
     model = TrainedModel.read(folder)
     options = model.only_options()
     return FoundBilm(options, lambda: model.parameters_of(options), str(folder), folder)
 
 
-def _read_many_langs(folder: Path) -> FoundBilm:
-    options = many_langs_options(folder)
-    return FoundBilm(options, lambda: read_many_langs(folder)[1], str(folder))
+def _find_many_langs(folder: Path) -> Optional[FoundBilm]:
+    if not is_many_langs(folder):
+        return None
+    return FoundBilm(*find_many_langs(folder), str(folder))
 
 
 #: Tried in this order.
@@ -126,17 +139,8 @@ KINDS = (
         f"{CONFIG_FILE} and {SAFETENSORS_FILE}, or {OPTIONS_FILE} and {WEIGHT_FILE} (or "
         f"{NLPL_WEIGHT_FILE}, or exactly one other *.hdf5), or one pair *{_OPTIONS} and "
         f"*{_WEIGHTS}.hdf5",
-        lambda folder: _options_file(folder) is not None,
-        _read_pair,
+        _find_pair,
     ),
-    Kind(
-        "weights.th or best.th of a trained model that contains a biLM",
-        lambda folder: find_weights(folder) is not None,
-        _read_trained,
-    ),
-    Kind(
-        "config.json, token_embedder.pkl and encoder.pkl of ELMoForManyLangs",
-        is_many_langs,
-        _read_many_langs,
-    ),
+    Kind("weights.th or best.th of a trained model that contains a biLM", _find_trained),
+    Kind("config.json, token_embedder.pkl and encoder.pkl of ELMoForManyLangs", _find_many_langs),
 )

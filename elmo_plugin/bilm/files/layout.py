@@ -11,7 +11,7 @@ from typing import Any, Collection, Dict, Iterator, List, Mapping, Tuple, Union
 import torch
 from torch.overrides import TorchFunctionMode
 
-from elmo_plugin.bilm.bilm import Bilm, weights_type
+from elmo_plugin.bilm.bilm import Bilm
 from elmo_plugin.bilm.files.arrays import Shape, read_arrays, write_arrays
 from elmo_plugin.bilm.options import BilmOptions
 from elmo_plugin.util.errors import ConfigurationError
@@ -38,9 +38,7 @@ def read_weights(
     The parameters of a biLM from a file of arrays. Raises `ConfigurationError` if it is missing,
     damaged, or does not fit the options. All shapes are checked before an array is read.
     """
-    # On the meta device a model has shapes but takes no memory, whatever the options say.
-    with torch.device("meta"), _NoInitialisation():
-        model = dict(Bilm(options).named_parameters())
+    model = meta_parameters(options)
     expected = {name: _shape(blocks) for name, blocks in _tensors(options, model)}
     stored: Dict[str, str] = {}
 
@@ -72,16 +70,17 @@ def save_weights(bilm: Bilm, weight_file: Union[str, PathLike], dtype: str = "fl
     """
     Writes the weights of a biLM in bilm-tf's layout, as safetensors if the suffix of `weight_file`
     is `.safetensors`, and else as HDF5. `dtype` is `float32`, or `float16` for half the size.
-    Raises `ValueError` for another `dtype`, a weight that is not finite in it, or a biLM in int8.
+    Raises `ValueError` for another `dtype`, or a weight that is not finite in it.
     """
-    if weights_type(bilm) == "int8":
-        raise ValueError(
-            "Weight files: expected a biLM of float32 or bfloat16, found int8. Load it with "
-            "another `dtype`."
-        )
     parameters = {name: each.detach().float().cpu() for name, each in bilm.named_parameters()}
     tensors = _tensors(bilm.options, parameters)
     write_arrays({name: _joined(blocks).numpy() for name, blocks in tensors}, weight_file, dtype)
+
+
+def meta_parameters(options: BilmOptions) -> Dict[str, torch.Tensor]:
+    """The parameters of a biLM without values: they take no memory, whatever the options say."""
+    with torch.device("meta"), _NoInitialisation():
+        return dict(Bilm(options).named_parameters())
 
 
 class _NoInitialisation(TorchFunctionMode):
@@ -181,14 +180,7 @@ def _check_fit(
     shapes: Dict[str, Shape], expected: Dict[str, Shape], options: BilmOptions, location: str
 ) -> Dict[str, str]:
     """The names in a file by published names. `ConfigurationError` if its tensors do not fit."""
-    stored: Dict[str, str] = {}
-    for name in shapes:
-        other = stored.setdefault(_published_name(name), name)
-        if other != name:
-            raise ConfigurationError(
-                f"{location} holds {other} and {name}, two names of the same weights. Leave one of "
-                "them out."
-            )
+    stored = {_published_name(name): name for name in shapes}
     for name in {**expected, **stored}:
         there = stored.get(name, name)
         right, found = expected.get(name), shapes.get(there)

@@ -1,13 +1,12 @@
 """Finds the options and the weights of a biLM, checks that they fit, and builds it."""
 
-import os
 from os import PathLike
 from typing import Any, Callable, Dict, List, Optional, Type, Union
 
 import torch
 
 from elmo_plugin.bilm.bilm import Bilm
-from elmo_plugin.bilm.files.find import find_bilm, may_be_elsewhere, options_of
+from elmo_plugin.bilm.files.find import find_bilm, may_be_elsewhere
 from elmo_plugin.bilm.files.trained import read_parameters, stored_options_by_prefix
 from elmo_plugin.bilm.options import BilmOptions
 from elmo_plugin.bilm.stored_options import STORED_OPTIONS
@@ -15,7 +14,7 @@ from elmo_plugin.environment import chosen_bilm, named_files, setting
 from elmo_plugin.util.errors import ConfigurationError, check_one_of
 from elmo_plugin.util.weights import stored_state
 
-COMPUTE_DTYPES = ("float32", "bfloat16", "int8")
+COMPUTE_DTYPES = ("float32", "bfloat16")
 
 
 def load_bilm(
@@ -42,14 +41,13 @@ def load_bilm(
         `ELMO_WEIGHTS`, or the biLM that comes with the package.
     options_file, weight_file : `Optional[Union[str, PathLike]]`
         The two files, in place of `bilm`: local paths or URLs, see `local_path`. The first may also
-        be given as `bilm`, and may be a folder with both. `weight_file` may also be a trained
-        model, see `load_weights`.
+        be given as `bilm`. `weight_file` may also be a trained model, see `load_weights`.
     stateful, warm_up : `bool`
         See `Bilm`.
     dtype : `str`
-        `float32`, `int8` (see `Bilm.to_int8`), or `bfloat16`: about twice as fast at the published
-        size if the processor has instructions for it, and else slower, with a warning. Layers in
-        bfloat16 differ by less than 1 % from float32.
+        `float32`, or `bfloat16`: about twice as fast at the published size if the processor has
+        instructions for it, and else slower, with a warning. Layers in bfloat16 differ by less than
+        1 % from float32.
     serialization_dir : `Optional[str]`
         The folder into which AllenNLP has unpacked an archive. The options are read from its
         weights, which AllenNLP loads afterwards. The files are not needed.
@@ -57,10 +55,6 @@ def load_bilm(
     check_one_of(COMPUTE_DTYPES, dtype=dtype)
     if weight_file is not None and options_file is None:
         bilm, options_file = None, bilm
-    elif weight_file is None and bilm is None and options_file is not None:
-        # A folder holds the weights, too.
-        if os.path.isdir(os.path.expanduser(options_file)):
-            bilm, options_file = options_file, None
     # For the default biLM, whose path differs between machines, an archive stores an empty path.
     source = str(next((each for each in (bilm, options_file) if each is not None), ""))
     settings: Dict[str, Any] = {"stateful": stateful, "warm_up": warm_up, "source": source}
@@ -75,8 +69,6 @@ def load_bilm(
             loaded = build(found.options, found.read, **settings)
     if dtype == "bfloat16":
         loaded.to(torch.bfloat16)
-    elif dtype == "int8":
-        loaded.to_int8()
     return loaded.eval()
 
 
@@ -133,7 +125,7 @@ def read_options(
     if options_file is None and (bilm or setting("ELMO_BILM")):
         with find_bilm(*chosen_bilm(bilm)) as found:
             return found.options
-    return options_of(files[0])
+    return BilmOptions.from_file(files[0])
 
 
 def _check_for_elmo(options: BilmOptions, location: str) -> None:

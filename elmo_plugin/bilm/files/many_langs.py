@@ -4,17 +4,22 @@ languages by [Che et al. (2018)](https://aclanthology.org/K18-2005).
 """
 
 import json
-import os
-from dataclasses import MISSING
-from os import PathLike
+from contextlib import contextmanager
 from pathlib import Path, PureWindowsPath
-from typing import Any, Dict, NamedTuple, Tuple, Union
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Tuple
 
 import torch
-from torch.nn.functional import pad
 
-from elmo_plugin.bilm.options import CHARACTER_SPECIALS, WORD_SPECIALS, BilmOptions
-from elmo_plugin.bilm.settings import ACTIVATION, BOUND, FILTERS, Kind, read_setting, whole_number
+from elmo_plugin.bilm.files.arrays import Shape
+from elmo_plugin.bilm.files.layout import meta_parameters
+from elmo_plugin.bilm.options import (
+    CHARACTER_SPECIALS,
+    WORD_SPECIALS,
+    BilmOptions,
+    CharacterTableOptions,
+    LstmOptions,
+)
+from elmo_plugin.bilm.settings import Values, read_part, read_setting, whole_number
 from elmo_plugin.util.errors import ConfigurationError, excerpt, expect
 from elmo_plugin.util.text_files import numbered_lines
 from elmo_plugin.util.weights import read_state
@@ -34,20 +39,23 @@ _KNOWN_CONFIG: Dict[str, Any] = {
         "max_characters_per_token": 50,
     },
 }
-_PATH = Kind("the path of a file", lambda value: isinstance(value, str))
-_ENCODER = Kind(
-    "elmo (an encoder of type lstm is another model, without layers to mix)",
-    lambda value: isinstance(value, str) and value.lower() == "elmo",
-)
-_EMBEDDER = Kind(
-    "cnn (words cannot be read by an LSTM here)",
-    lambda value: isinstance(value, str) and value.lower() == "cnn",
-)
+_PATH = Values("the path of a file", lambda value: isinstance(value, str))
+# Types of parts; an encoder of type lstm is another model, without layers to mix.
+_TYPES = {
+    "encoder": Values("elmo", lambda value: str(value).lower() == "elmo"),
+    "token_embedder": Values("cnn", lambda value: str(value).lower() == "cnn"),
+}
 _ADVICE = "Copy the whole folder of ELMoForManyLangs again."
 
-# For each tensor of a file its shape and the name of our parameter.
-Shape = Tuple[int, ...]
+_LSTM_NAMES = {
+    "input_linearity.weight": "input.weight",
+    "state_linearity.weight": "recurrent.weight",
+    "state_linearity.bias": "bias",
+    "state_projection.weight": "projection.weight",
+}
+
 Parameters = Dict[str, torch.Tensor]
+Views = List[torch.Tensor]
 
 
 class _Table(NamedTuple):
@@ -57,56 +65,47 @@ class _Table(NamedTuple):
     num_rows: int
 
 
-def is_many_langs(folder: Union[str, PathLike]) -> bool:
+def is_many_langs(folder: Path) -> bool:
     """Whether a folder comes from ELMoForManyLangs, complete or not."""
-    folder = Path(folder).expanduser()
-    if any(os.path.isfile(folder / name) for name in (_TOKEN_LAYER, _LSTM)):
-        return True
-    try:
-        config = json.loads((folder / _CONFIG).read_text(encoding="utf-8"))
-    # Other programs write a `config.json`, too.
-    except (OSError, ValueError, RecursionError):
-        return False
-    return isinstance(config, dict) and "config_path" in config
+    return any((folder / name).is_file() for name in (_TOKEN_LAYER, _LSTM))
 
 
-def many_langs_options(folder: Union[str, PathLike]) -> BilmOptions:
-    """The options of a folder of ELMoForManyLangs. For errors see `read_many_langs`."""
-    try:
-        return _options(Path(folder).expanduser())[0]
-    except (OSError, ValueError) as error:
-        raise ConfigurationError(str(error)) from error
-
-
-def read_many_langs(folder: Union[str, PathLike]) -> Tuple[BilmOptions, Parameters]:
+def find_many_langs(folder: Path) -> Tuple[BilmOptions, Callable[[], Parameters]]:
     """
-    The options and parameters of the biLM in a folder of ELMoForManyLangs: `config.json`, the
-    configuration that it names, `token_embedder.pkl`, `encoder.pkl`, and `char.dic` and `word.dic`,
-    one of which may be missing if the configuration does not use it.
+    The options of the biLM in a folder of ELMoForManyLangs, and how to read its parameters:
+    `config.json`, the configuration that it names, `token_embedder.pkl`, `encoder.pkl`, and
+    `char.dic` and `word.dic`, one of which may be missing if the configuration does not use it.
 
-    Nothing in the folder is executed, and nothing outside of it is read. Shapes are checked before
-    parameters are built. Raises `ConfigurationError` if a file is missing, damaged, not finite, or
-    does not fit the others, or if the encoder or the token embedder is an LSTM.
+    Nothing in the folder is executed, and nothing outside of it is read. Both raise
+    `ConfigurationError` if a file is missing, damaged, not finite, or does not fit the others, or
+    if the encoder or the token embedder is an LSTM.
     """
-    folder = Path(folder).expanduser()
-    try:
+    with _configuration_errors():
         options, characters, words = _options(folder)
-        token_layer = _token_layer(folder, options, characters, words)
-        return options, {**token_layer, **_lstm(folder, options)}
+
+    def read() -> Parameters:
+        with _configuration_errors():
+            return _parameters(folder, options, characters, words)
+
+    return options, read
+
+
+@contextmanager
+def _configuration_errors() -> Iterator[None]:
+    try:
+        yield
     except (OSError, ValueError) as error:
         raise ConfigurationError(str(error)) from error
 
 
 def _options(folder: Path) -> Tuple[BilmOptions, _Table, _Table]:
     config, location = _configuration(folder)
-
-    def read(name: str, kind: Kind, default: Any = MISSING) -> Any:
-        return read_setting(config, name, location, kind, default, "configuration file")
-
-    read("encoder.name", _ENCODER)
-    read("token_embedder.name", _EMBEDDER)
+    for part, values in _TYPES.items():
+        read_setting(config, f"{part}.name", location, values)
+    embedder, encoder = config["token_embedder"], config["encoder"]
     char_dim, word_dim = (
-        read(f"token_embedder.{name}", whole_number(0)) for name in ("char_dim", "word_dim")
+        read_setting(config, f"token_embedder.{name}", location, whole_number(0))
+        for name in ("char_dim", "word_dim")
     )
     expect(char_dim or word_dim, location, "`char_dim` or `word_dim` above 0", "0 for both")
     empty = _Table({}, 0)
@@ -115,33 +114,28 @@ def _options(folder: Path) -> Tuple[BilmOptions, _Table, _Table]:
     cnn: Dict[str, Any] = {
         "character_unit": "table",
         "n_characters": len(characters.rows) + 1,
-        "max_characters_per_token": read(
-            "token_embedder.max_characters_per_token", whole_number(7, 10_000)
-        ),
+        "max_characters_per_token": embedder.get("max_characters_per_token"),
         "embedding": {"dim": char_dim or 1},
-        "activation": read("token_embedder.activation", ACTIVATION, "relu"),
+        "activation": embedder.get("activation", "relu"),
     }
     if char_dim:
         cnn["characters"] = list(characters.rows)
-        cnn["filters"] = read("token_embedder.filters", FILTERS)
-        cnn["n_highway"] = read("token_embedder.n_highway", whole_number(0, 1_000))
+        cnn.update(filters=embedder.get("filters"), n_highway=embedder.get("n_highway"))
     if word_dim:
         cnn.update(words=list(words.rows), word_dim=word_dim)
-    lstm = {
-        "dim": read("encoder.dim", whole_number()),
-        "projection_dim": read("encoder.projection_dim", whole_number()),
-        "n_layers": read("encoder.n_layers", whole_number(maximum=1_000)),
-        "cell_clip": read("encoder.cell_clip", BOUND, None),
-        "proj_clip": read("encoder.proj_clip", BOUND, None),
-        "use_skip_connections": True,
-    }
+    lstm = {**encoder, "use_skip_connections": True}
+    del lstm["name"]
+    # Errors have the names of this configuration.
+    source = {"token_embedder": cnn, "encoder": lstm}
+    read_part(CharacterTableOptions, source, "token_embedder", location)
+    read_part(LstmOptions, source, "encoder", location)
     return BilmOptions.from_dict({"char_cnn": cnn, "lstm": lstm}, location), characters, words
 
 
 def _configuration(folder: Path) -> Tuple[Dict[str, Any], str]:
     """The configuration that `config.json` names, and its file."""
     path = folder / _CONFIG
-    named = read_setting(_json(path), "config_path", str(path), _PATH, origin=_CONFIG)
+    named = read_setting(_json(path), "config_path", str(path), _PATH)
     # It is often a path on the computer of the authors.
     name = PureWindowsPath(named).name
     if not (folder / name).is_file() and name in _KNOWN_CONFIGS:
@@ -190,76 +184,70 @@ def _table(folder: Path, name: str, needed: Tuple[str, ...]) -> _Table:
     return _Table(dict(sorted(rows.items(), key=lambda item: item[1])), number)
 
 
-def _token_layer(
+def _parameters(
     folder: Path, options: BilmOptions, characters: _Table, words: _Table
 ) -> Parameters:
+    model = meta_parameters(options)
+    expected = {
+        file: {name: (sum(map(len, views)), *views[0].shape[1:]) for name, views in named.items()}
+        for file, named in _views(options, model).items()
+    }
+    embeddings = {
+        f"{name}.embedding.weight": (f"character_encoder.{ours}.weight", table)
+        for name, ours, table in (
+            ("char_emb_layer", "embedding", characters),
+            ("word_emb_layer", "word_embedding", words),
+        )
+        if table.rows
+    }
+    for name, (ours, table) in embeddings.items():
+        expected[_TOKEN_LAYER][name] = (table.num_rows, model[ours].size(1))
+    states = {file: _state(folder / file, shapes) for file, shapes in expected.items()}
+    parameters = {name: torch.zeros(each.shape) for name, each in model.items()}
+    for file, named in _views(options, parameters).items():
+        for name, views in named.items():
+            for view, part in zip(views, states[file][name].split([len(each) for each in views])):
+                view.copy_(part)
+    for name, (ours, table) in embeddings.items():
+        # Id 0 pads sentences.
+        parameters[ours][1:] = states[_TOKEN_LAYER][name][list(table.rows.values())]
+    for name, value in parameters.items():
+        if ".gate." in name:
+            # Their gate multiplies the input, ours what is computed from it.
+            value.neg_()
+        elif name.startswith("lstm.") and name.endswith(".bias"):
+            # Our LSTM adds 1 to the bias of the forget gate.
+            value.chunk(4)[1].sub_(1.0)
+    return parameters
+
+
+def _views(options: BilmOptions, parameters: Parameters) -> Dict[str, Dict[str, Views]]:
+    """By file, tensors but embeddings as the views of our parameters that they join."""
     cnn = options.char_cnn
     assert cnn is not None
-    dim, num_filters = cnn.embedding_dim, cnn.num_filters
-    shapes: Dict[str, Shape] = {
-        "projection.weight": (options.token_dim, cnn.num_features),
-        "projection.bias": (options.token_dim,),
-    }
-    embeddings = {"embedding": ("char_emb_layer", characters, dim)}
-    if words.rows:
-        embeddings["word_embedding"] = ("word_emb_layer", words, cnn.num_features - num_filters)
-    for part, table, width in embeddings.values():
-        if table.rows:
-            shapes[f"{part}.embedding.weight"] = (table.num_rows, width)
-    for number, (width, count) in enumerate(cnn.filters):
-        shapes[f"convolutions.{number}.weight"] = (count, dim, width)
-        shapes[f"convolutions.{number}.bias"] = (count,)
-    for number in range(cnn.n_highway):
-        shapes[f"highways._layers.{number}.weight"] = (2 * num_filters, num_filters)
-        shapes[f"highways._layers.{number}.bias"] = (2 * num_filters,)
-    state = _state(folder / _TOKEN_LAYER, shapes)
-    parameters = {}
-    for ours, (part, table, width) in embeddings.items():
-        rows = torch.tensor(list(table.rows.values()), dtype=torch.long)
-        weight = state[f"{part}.embedding.weight"][rows] if table.rows else torch.empty(0, width)
-        # Id 0 pads sentences.
-        parameters[f"{ours}.weight"] = pad(weight, (0, 0, 1, 0))
-    for number in range(len(cnn.filters)):
-        name = f"convolutions.{number}"
-        # Our convolutions multiply flattened windows.
-        parameters[f"{name}.weight"] = state[f"{name}.weight"].transpose(1, 2).flatten(1)
-        parameters[f"{name}.bias"] = state[f"{name}.bias"]
-    for number in range(cnn.n_highway):
-        for kind in ("weight", "bias"):
-            transform, gate = state[f"highways._layers.{number}.{kind}"].chunk(2)
-            parameters[f"highways.{number}.transform.{kind}"] = transform
-            # Their gate multiplies the input, ours what is computed from it.
-            parameters[f"highways.{number}.gate.{kind}"] = -gate
+    token_layer, lstm = {}, {}
     for kind in ("weight", "bias"):
-        parameters[f"projection.{kind}"] = state[f"projection.{kind}"]
-    return {f"character_encoder.{name}": value for name, value in parameters.items()}
-
-
-def _lstm(folder: Path, options: BilmOptions) -> Parameters:
-    dim, output_dim = options.lstm.dim, options.lstm.output_dim
-    parts: Dict[str, Tuple[str, Shape]] = {
-        "input_linearity.weight": ("input.weight", (4 * dim, output_dim)),
-        "state_linearity.weight": ("recurrent.weight", (4 * dim, output_dim)),
-        "state_linearity.bias": ("bias", (4 * dim,)),
-        "state_projection.weight": ("projection.weight", (output_dim, dim)),
-    }
-    names: Dict[str, Tuple[str, Shape]] = {
-        f"{direction}_layer_{number}.{theirs}": (
-            f"lstm.{direction}_layers.{number}.{ours}",
-            shape,
+        token_layer[f"projection.{kind}"] = [parameters[f"character_encoder.projection.{kind}"]]
+        for number in range(cnn.n_highway):
+            highway = f"character_encoder.highways.{number}"
+            token_layer[f"highways._layers.{number}.{kind}"] = [
+                parameters[f"{highway}.{part}.{kind}"] for part in ("transform", "gate")
+            ]
+    for number, (width, _) in enumerate(cnn.filters):
+        convolution = f"convolutions.{number}"
+        weight, bias = (
+            parameters[f"character_encoder.{convolution}.{kind}"] for kind in ("weight", "bias")
         )
-        for direction in ("forward", "backward")
-        for number in range(options.lstm.n_layers)
-        for theirs, (ours, shape) in parts.items()
-    }
-    state = _state(folder / _LSTM, {theirs: shape for theirs, (_, shape) in names.items()})
-    parameters = {ours: state[theirs] for theirs, (ours, _) in names.items()}
-    for name, value in parameters.items():
-        if name.endswith(".bias"):
-            # Our LSTM adds 1 to the bias of the forget gate.
-            i, f, g, o = value.chunk(4)
-            parameters[name] = torch.cat([i, f - 1.0, g, o])
-    return parameters
+        # Our convolutions multiply flattened windows.
+        token_layer[f"{convolution}.weight"] = [weight.unflatten(1, (width, -1)).mT]
+        token_layer[f"{convolution}.bias"] = [bias]
+    for direction in ("forward", "backward"):
+        for number in range(options.lstm.n_layers):
+            layer = f"lstm.{direction}_layers.{number}"
+            for theirs, ours in _LSTM_NAMES.items():
+                name = f"{direction}_layer_{number}.{theirs}"
+                lstm[name] = [parameters[f"{layer}.{ours}"]]
+    return {_TOKEN_LAYER: token_layer, _LSTM: lstm}
 
 
 def _state(path: Path, shapes: Dict[str, Shape]) -> Parameters:
@@ -272,8 +260,6 @@ def _state(path: Path, shapes: Dict[str, Shape]) -> Parameters:
         if isinstance(value, torch.Tensor):
             found = f"{tuple(value.shape)} of {str(value.dtype).removeprefix('torch.')}"
             is_right = value.is_floating_point() and tuple(value.shape) == shapes.get(name)
-            if not _is_stored(value):
-                found, is_right = f"{found} that are not stored one by one", False
         expected = f"floats of shape {shapes[name]}" if name in shapes else "nothing"
         advice = f"It does not fit the configuration or the tables. {_ADVICE}"
         expect(is_right, path, f"{expected} as {name}", found, advice)
@@ -281,8 +267,3 @@ def _state(path: Path, shapes: Dict[str, Shape]) -> Parameters:
         is_finite = bool(state[name].isfinite().all())
         expect(is_finite, path, f"finite numbers in {name}", "NaN or infinity", _ADVICE)
     return state
-
-
-def _is_stored(value: torch.Tensor) -> bool:
-    """False for a tensor that a small file could make as large as it likes."""
-    return value.layout == torch.strided and value.device.type == "cpu" and value.is_contiguous()

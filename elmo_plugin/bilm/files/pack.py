@@ -130,8 +130,8 @@ def _without_shipped_bilm(
 def _halved(parameters: Dict[str, torch.Tensor], location: str) -> Dict[str, torch.Tensor]:
     halved = {}
     for name, value in parameters.items():
-        # Scales of int8 matrices are float32, also in `Int8Linear`.
-        is_halved = value.is_floating_point() and not name.endswith((SCALES, ".scale"))
+        # Scales of int8 matrices are float32.
+        is_halved = value.is_floating_point() and not name.endswith(SCALES)
         halved[name] = value.half() if is_halved else value.clone()
         # The scales of an int8 matrix show an infinity or NaN.
         if value.is_floating_point() and not bool(halved[name].isfinite().all()):

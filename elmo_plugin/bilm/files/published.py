@@ -1,7 +1,7 @@
 """The biLMs that can be opened by a name: those of AllenNLP's list, and those of this project."""
 
 from dataclasses import dataclass
-from typing import Dict, Tuple
+from typing import Dict
 
 from elmo_plugin.util.files import shipped
 
@@ -16,32 +16,22 @@ class PublishedBilm:
     text: str
     #: Cells and width, per direction, of each of the two recurrent layers, and parameters.
     size: str
-    #: Path or URL of the options, and of the weights in the same folder.
+    #: Paths or URLs.
     options_file: str
-    weights: str
+    weight_file: str
     licence: str = ""
     is_shipped: bool = False
 
-    @property
-    def files(self) -> Tuple[str, str]:
-        """Options and weights."""
-        return self.options_file, self.options_file.rpartition("/")[0] + "/" + self.weights
-
 
 def _shipped(folder: str, size: str) -> PublishedBilm:
-    options_file = shipped(f"pretrained/{folder}/options.json").as_posix()
-    return PublishedBilm(
-        "English, Wikipedia", size, options_file, "weights.hdf5", "CC BY-SA 3.0", is_shipped=True
-    )
+    url = shipped(f"pretrained/{folder}").as_posix()
+    files = f"{url}/options.json", f"{url}/weights.hdf5"
+    return PublishedBilm("English, Wikipedia", size, *files, "CC BY-SA 3.0", is_shipped=True)
 
 
-def _of_allennlp(text: str, size: str, name: str, weights: str = "") -> PublishedBilm:
-    options_file = f"{_ALLENNLP}{name}_options.json"
-    return PublishedBilm(text, size, options_file, weights or f"{_file(name)}_weights.hdf5")
-
-
-def _file(name: str) -> str:
-    return name.rpartition("/")[2]
+def _of_allennlp(text: str, size: str, name: str, weights: str = "_weights") -> PublishedBilm:
+    url = f"{_ALLENNLP}{name}"
+    return PublishedBilm(text, size, f"{url}_options.json", f"{url}{weights}.hdf5")
 
 
 _SMALL, _MEDIUM = "2x1024_128_2048cnn_1xhighway", "2x2048_256_2048cnn_1xhighway"
@@ -65,6 +55,6 @@ PUBLISHED: Dict[str, PublishedBilm] = {
         "English, abstracts of PubMed",
         "4096/512, 93.6 million",
         f"contributed/pubmed/elmo_{_LARGE}",
-        f"elmo_{_LARGE}_weights_PubMed_only.hdf5",
+        "_weights_PubMed_only",
     ),
 }

@@ -9,7 +9,6 @@ from typing import List, Optional, Sequence, Union
 import torch
 
 from elmo_plugin.bilm.files.arrays import read_arrays, write_arrays
-from elmo_plugin.bilm.files.many_langs import is_many_langs
 from elmo_plugin.bilm.files.trained import TrainedModel, is_archive
 from elmo_plugin.bilm.options import BilmOptions
 from elmo_plugin.bilm.vocabulary_file import (
@@ -64,8 +63,6 @@ def find_softmax(
     beside it. Raises `FileNotFoundError` if there is no `weight_file`, and `ConfigurationError` if
     a file is damaged or does not fit the options or the other file.
     """
-    if is_many_langs(weight_file):
-        return None
     if is_archive(weight_file):
         softmax = softmax_of(TrainedModel.read(weight_file))
     else:

@@ -11,7 +11,6 @@ import torch
 
 from elmo_plugin.bilm.bilm import Bilm, fingerprint
 from elmo_plugin.bilm.files.layout import read_weights
-from elmo_plugin.bilm.files.many_langs import is_many_langs, read_many_langs
 from elmo_plugin.bilm.options import BilmOptions
 from elmo_plugin.bilm.stored_options import STORED_OPTIONS, decode_bytes, decode_stored_options
 from elmo_plugin.bilm.vocabulary_file import read_predicted_words
@@ -65,12 +64,9 @@ class TrainedModel:
             words, counts = read_predicted_words(folder)
             return cls(parameters, location, read_config(folder, location), words, counts)
 
-    def bilm(self, name: Optional[str] = None) -> Bilm:
-        """
-        A biLM of the model, fine-tuned or not. If there are several, `name` selects one, such as
-        `text_field_embedder.token_embedder_elmo.bilm`. `ConfigurationError` if none fits.
-        """
-        options, source, parameters = self._stored(name)
+    def bilm(self) -> Bilm:
+        """The biLM of the model, fine-tuned or not. `ConfigurationError` unless it has one."""
+        options, source, parameters = self._stored()
         bilm = Bilm(options, source=source)
         bilm.load_state_dict(parameters)
         return bilm.eval()
@@ -95,22 +91,18 @@ class TrainedModel:
                 )
         return parameters
 
-    def _stored(
-        self, name: Optional[str] = None
-    ) -> Tuple[BilmOptions, str, Dict[str, torch.Tensor]]:
-        """Options, options file and parameters of a biLM, see `bilm`."""
+    def _stored(self) -> Tuple[BilmOptions, str, Dict[str, torch.Tensor]]:
+        """Options, options file and parameters of the only biLM."""
         bilms = stored_options_by_prefix(self.parameters)
-        found = [prefix for prefix in bilms if name is None or prefix == f"{name}."]
-        if len(found) != 1:
+        if len(bilms) != 1:
             names = ", ".join(prefix.removesuffix(".") for prefix in bilms)
             raise ConfigurationError(
-                f"{self.location}: expected one biLM or the name of one of several, found "
-                f"{name or 'no name'}; the model holds {names or 'none'}. Models that are trained "
-                "as `elmo-bilm` or with an `elmo-token-embedder` hold one."
+                f"{self.location}: expected one biLM; the model holds {names or 'none'}. Models "
+                "that are trained as `elmo-bilm` or with an `elmo-token-embedder` hold one."
             )
-        stored = bilms[found[0]]
+        ((prefix, stored),) = bilms.items()
         options = BilmOptions.from_dict(stored["options"], self.location)
-        return options, stored["options_file"], with_prefix(found[0], self.parameters)
+        return options, stored["options_file"], with_prefix(prefix, self.parameters)
 
 
 def stored_options_by_prefix(parameters: Dict[str, torch.Tensor]) -> Dict[str, Dict[str, Any]]:
@@ -141,14 +133,7 @@ def is_archive(path: Union[str, PathLike]) -> bool:
 def read_parameters(
     options: BilmOptions, weight_file: Union[str, PathLike]
 ) -> Dict[str, torch.Tensor]:
-    """The parameters of a biLM from a trained model, a file of arrays or ELMoForManyLangs."""
-    if is_many_langs(weight_file):
-        found, parameters = read_many_langs(weight_file)
-        if found != options:
-            raise ConfigurationError(
-                f"{weight_file} does not fit the options: {options.difference(found)}."
-            )
-        return parameters
+    """The parameters of a biLM from a trained model or a file of arrays."""
     if is_archive(weight_file):
         return TrainedModel.read(weight_file).parameters_of(options)
     return read_weights(options, weight_file)

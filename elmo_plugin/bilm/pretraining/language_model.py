@@ -1,18 +1,60 @@
 import math
 from itertools import chain
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any, Dict, List, Optional, Sequence, Union
 
 import torch
 from torch.nn.functional import embedding
 
 from elmo_plugin.bilm.bilm import Bilm
 from elmo_plugin.bilm.options import BilmOptions
-from elmo_plugin.bilm.pretraining.perplexity import Perplexity, Speed
 from elmo_plugin.bilm.pretraining.softmax import Softmax
 from elmo_plugin.modules.recurrent.scan import RecurrentState
 from elmo_plugin.util.bfloat16 import autocast_bfloat16
 from elmo_plugin.util.distributed import rank_and_world_size, sum_over_processes
 from elmo_plugin.util.errors import ConfigurationError, check_dropout
+
+
+class Perplexity:
+    """
+    The exponential of the mean negative log-likelihood per prediction. A sentence of `n` words has
+    `n + 1` predictions per direction: its words, and `</S>` (forward) or `<S>` (backward). Several
+    processes are summed only in a call with `reset`.
+    """
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        self._loss: Dict[str, float] = {}
+        self._num_tokens: Dict[str, int] = {}
+
+    def __call__(self, direction: str, loss: Union[float, torch.Tensor], num_tokens: int) -> None:
+        """Adds a negative log-likelihood in nats, summed over `num_tokens` predictions."""
+        self._loss[direction] = self._loss.get(direction, 0.0) + float(loss)
+        self._num_tokens[direction] = self._num_tokens.get(direction, 0) + num_tokens
+
+    def get_metric(self, reset: bool = False) -> Dict[str, float]:
+        """
+        `perplexity`, the geometric mean, and `<direction>_perplexity` of each direction; NaN before
+        the first batch.
+        """
+        if reset:
+            for name in self._loss:
+                self._loss[name] = sum_over_processes(self._loss[name])
+                self._num_tokens[name] = sum_over_processes(self._num_tokens[name])
+        means = {name: loss / self._num_tokens[name] for name, loss in self._loss.items()}
+        mean = sum(means.values()) / len(means) if means else math.nan
+        result = {"perplexity": perplexity_of(mean)}
+        for name, loss in means.items():
+            result[f"{name}_perplexity"] = perplexity_of(loss)
+        if reset:
+            self.reset()
+        return result
+
+
+def perplexity_of(loss: float) -> float:
+    """The perplexity of a mean loss in nats; infinite above 700, near the limit of `math.exp`."""
+    return math.inf if loss > 700.0 else math.exp(loss)
 
 
 class LanguageModel(torch.nn.Module):
@@ -67,7 +109,6 @@ class LanguageModel(torch.nn.Module):
         self._num_batches = 0
         self._carried: Dict[str, List[RecurrentState]] = {}
         self._perplexity = Perplexity()
-        self._speed = Speed()
 
     def forward(
         self,
@@ -114,20 +155,15 @@ class LanguageModel(torch.nn.Module):
         num_tokens = sum_over_processes(len(forward_targets))
         loss = torch.stack(losses).mean() * (rank_and_world_size()[1] / num_tokens)
         self._check_finite(loss, forward_targets)
-        if self.training:
-            self._speed.count(num_tokens)
         return loss
 
     def get_metrics(self, reset: bool = False) -> Dict[str, float]:
         """
-        The metrics of `Perplexity`. In training mode also `tokens_per_second`, and `sampled_loss`
-        in nats in place of the perplexities if the softmax is sampled.
+        The metrics of `Perplexity`; in training with a sampled softmax `sampled_loss`, in nats.
         """
         metrics = self._perplexity.get_metric(reset)
-        if self.training:
-            if self.softmax.is_sampled:
-                metrics = {"sampled_loss": math.log(metrics["perplexity"])}
-            metrics["tokens_per_second"] = self._speed.per_second(reset)
+        if self.softmax.is_sampled:
+            return {"sampled_loss": math.log(metrics["perplexity"])}
         return metrics
 
     def training_state(self) -> Dict[str, Any]:

@@ -9,7 +9,7 @@ from torch.nn.functional import cross_entropy, linear, pad
 
 from elmo_plugin.modules.kernels.compiled import call_kernel, compiled_kernels
 from elmo_plugin.modules.kernels.gpu import has_triton, kernels
-from elmo_plugin.modules.linear.packed import (
+from elmo_plugin.modules.packed_linear import (
     column_sums,
     onednn_compiles,
     padded_rows,

@@ -7,7 +7,6 @@ from random import Random
 from typing import Dict, Iterable, Iterator, List, Optional, Sequence, Union
 
 from elmo_plugin.util.errors import ConfigurationError
-from elmo_plugin.util.files import is_pipe
 from elmo_plugin.util.text_files import DecodedPath, numbered_lines
 
 _Path = Union[str, os.PathLike]
@@ -26,7 +25,7 @@ class Text:
     data_path : `TextPath`
         A file (plain or gzip, or a URL), a folder, a pattern such as `train-*.gz`, or a list of
         these, also in a string with commas (`%2C` for a comma in a URL). Each file is read once, in
-        the order of their paths. `ConfigurationError` if a part matches no file or is a pipe.
+        the order of their paths. `ConfigurationError` if a part matches no file.
     shuffle_lines : `int`
         Size of the buffer, about 25 MB by default. 1 keeps the order of the lines of a file.
     max_tokens : `Optional[int]`
@@ -37,12 +36,6 @@ class Text:
         self, data_path: TextPath, shuffle_lines: int = 100_000, max_tokens: Optional[int] = None
     ) -> None:
         self.shards = find_shards(data_path)
-        for shard in self.shards:
-            if is_pipe(shard):
-                raise ConfigurationError(
-                    f"Expected a file of text, but {shard} can be read only once. Write it to "
-                    "a file first: text is read once per epoch, and once to count its batches."
-                )
         self._shuffle_lines = shuffle_lines
         self._max_tokens = max_tokens
 
@@ -92,13 +85,9 @@ def find_shards(data_path: TextPath) -> List[_Path]:
             shards[name] = replace(path, path=name) if isinstance(path, DecodedPath) else name
     if not shards:
         raise ConfigurationError("Expected at least one file of text, found an empty list.")
-    # A file is read once, even if its compressed copy or a link to it matches too.
+    # A file is read once, even if its compressed copy matches too.
     twins = {name + ".gz" for name in shards}
-    distinct = {
-        name if "://" in name else os.path.realpath(name): name
-        for name in sorted(shards.keys() - twins, reverse=True)
-    }
-    return [shards[name] for name in sorted(distinct.values())]
+    return [shards[name] for name in sorted(shards.keys() - twins)]
 
 
 def _parts(data_path: TextPath) -> Sequence[_Path]:

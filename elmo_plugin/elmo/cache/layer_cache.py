@@ -2,11 +2,9 @@ import hashlib
 import logging
 import os
 import shutil
-import struct
-import zlib
 from multiprocessing.util import Finalize
 from pathlib import Path
-from typing import Dict, Iterable, Iterator, List, Optional, Tuple, Union
+from typing import Dict, Iterable, Iterator, List, Optional, Tuple
 
 import numpy
 
@@ -21,17 +19,13 @@ except ImportError:
 logger = logging.getLogger(__name__)
 
 # Must change with the layout or the computation of entries.
-_FORMAT = "elmo_plugin layers 2"
-# Checksum and number of rows of an entry. The layers follow, row by row.
-_HEADER = struct.Struct("<II")
+_FORMAT = "elmo_plugin layers 3"
 # Entries are written in groups of this size.
 _MAX_PENDING_BYTES = 16 * 2**20
 # Free space to leave on the disk for checkpoints, or a tenth of a smaller disk.
 _MIN_FREE_BYTES = 20 * 2**30
 # Address space, neither RAM nor disk; the maximum size of the file.
 _MAP_SIZE = 2**40
-# Pages at the end of the file that LMDB counts although a failed commit did not write them.
-_MAX_UNUSED_BYTES = 2**20
 
 _Entries = Iterator[Tuple[bytes, numpy.ndarray]]
 
@@ -43,9 +37,8 @@ class LayerCache:
     (4096/512). Create a cache with `open`, because a process must not open a store twice.
 
     The store is an LMDB file, which processes of one machine may share; `docs/cache.md` says what
-    is safe. Entries are collected in memory and written in groups of 16 MB. A damaged entry counts
-    as missing. If the store cannot be read or written, it logs a warning, and layers are computed
-    as without a cache.
+    is safe. Entries are collected in memory and written in groups of 16 MB. If the store cannot be
+    read or written, it logs a warning, and layers are computed as without a cache.
     """
 
     _opened: Dict[Path, "LayerCache"] = {}
@@ -64,21 +57,10 @@ class LayerCache:
         # Killed readers would fill the table of readers and prevent the reuse of pages.
         self._environment.reader_check()
         self._readable = self._writable = True
-        data = path / "data.mdb"
-        needed, found = self._num_bytes(), os.path.getsize(data)
-        if needed > found + _MAX_UNUSED_BYTES:
-            # The system would kill a process that reads what is missing.
-            raise OSError(f"expected {needed:,} bytes in data.mdb, found {found:,}")
-        if needed > found:
-            # Never shortens the file, whatever another process writes at the same time.
-            with open(data, "r+b") as file:
-                os.posix_fallocate(file.fileno(), 0, needed)
-        self._found_damage = False
         self._pending: Dict[bytes, numpy.ndarray] = {}
         self._pending_bytes = 0
         # The entries that the last two calls of `prefetch` read.
         self._prefetched: Tuple[Dict[bytes, numpy.ndarray], ...] = ()
-        self._num_found = self._num_sought = 0
 
     @classmethod
     def open(cls, folder: Path, bilm: Bilm) -> Optional["LayerCache"]:
@@ -93,7 +75,8 @@ class LayerCache:
             path = folder.expanduser().resolve() / bilm_key(bilm)
             if path not in cls._opened:
                 cls._opened[path] = cache = cls(path, entry_width(bilm))
-                logger.info(f"ELMo's cache {path}: {cache._size()}")
+                num_sentences = cache._environment.stat()["entries"]
+                logger.info(f"ELMo's cache {path}: {num_sentences:,} sentences")
             return cls._opened[path]
         # Paths raise `RuntimeError` for an unknown user and for a loop of links.
         except (OSError, RuntimeError, lmdb.Error) as error:
@@ -111,10 +94,10 @@ class LayerCache:
 
     @classmethod
     def close_all(cls) -> None:
-        """Reports and closes all caches that this process has open."""
+        """Flushes and closes all caches that this process has open."""
         while cls._opened:
             _, cache = cls._opened.popitem()
-            cache.report()
+            cache.flush()
             cache._environment.close()
 
     def read(self, keys: Iterable[bytes]) -> _Entries:
@@ -122,15 +105,21 @@ class LayerCache:
         Yields the key (see `sentence_key`) and layers of each known entry: half precision, shape
         `(num_tokens + 2, width)`. Layers must not be changed, and are valid until the next entry.
         """
-        keys = list(keys)
-        self._num_sought += len(keys)
-        for key, layers in self._entries(keys):
-            self._num_found += 1
-            yield key, layers
+        on_disk = []
+        for key in keys:
+            # One `get` per dictionary, because another thread may write the entries meanwhile.
+            in_memory = (entries.get(key) for entries in (*self._prefetched, self._pending))
+            layers = next((found for found in in_memory if found is not None), None)
+            if layers is None:
+                on_disk.append(key)
+            else:
+                yield key, layers
+        if on_disk and self._readable:
+            yield from self._on_disk(on_disk)
 
     def prefetch(self, keys: Iterable[bytes]) -> None:
         """Reads the entries of `keys` into memory for the next calls of `read`."""
-        prefetched = {key: layers.copy() for key, layers in self._entries(keys)}
+        prefetched = {key: layers.copy() for key, layers in self.read(keys)}
         # Keeps the entries of the last call, because the model still reads the current batch.
         self._prefetched = (prefetched, *self._prefetched[:1])
 
@@ -154,9 +143,7 @@ class LayerCache:
                 self._check_free_space()
                 with self._environment.begin(write=True) as transaction:
                     for key, layers in self._pending.items():
-                        payload = layers.tobytes()
-                        header = _HEADER.pack(_checksum(key, payload), len(layers))
-                        transaction.put(key, header + payload)
+                        transaction.put(key, layers.tobytes())
         except (OSError, lmdb.Error) as error:
             self._writable = False
             logger.warning(
@@ -166,37 +153,13 @@ class LayerCache:
             )
         self._pending, self._pending_bytes = {}, 0
 
-    def report(self) -> None:
-        """Flushes, and logs how many sentences were found since the last report."""
-        self.flush()
-        if self._num_sought:
-            logger.info(
-                f"ELMo's cache: {self._num_found:,} of {self._num_sought:,} sentences found "
-                f"({self._num_found / self._num_sought:.1%}); {self._size()}"
-            )
-        self._num_found = self._num_sought = 0
-
-    def _entries(self, keys: Iterable[bytes]) -> _Entries:
-        on_disk = []
-        for key in keys:
-            # One `get` per dictionary, because another thread may write the entries meanwhile.
-            in_memory = (entries.get(key) for entries in (*self._prefetched, self._pending))
-            layers = next((found for found in in_memory if found is not None), None)
-            if layers is None:
-                on_disk.append(key)
-            else:
-                yield key, layers
-        if on_disk and self._readable:
-            yield from self._on_disk(on_disk)
-
     def _on_disk(self, keys: List[bytes]) -> _Entries:
         try:
             with self._environment.begin(buffers=True) as transaction:
                 for key in keys:
                     entry = transaction.get(key)
-                    layers = None if entry is None else self._decoded(key, entry)
-                    if layers is not None:
-                        yield key, layers
+                    if entry is not None:
+                        yield key, numpy.frombuffer(entry, numpy.float16).reshape(-1, self.width)
         except lmdb.Error as error:
             self._disable()
             logger.warning(
@@ -208,21 +171,6 @@ class LayerCache:
         self._readable = self._writable = False
         self._pending, self._pending_bytes, self._prefetched = {}, 0, ()
 
-    def _decoded(self, key: bytes, entry: memoryview) -> Optional[numpy.ndarray]:
-        """The layers; `None`, after a warning, if the entry is damaged."""
-        if len(entry) >= _HEADER.size:
-            checksum, num_rows = _HEADER.unpack_from(entry)
-            payload = entry[_HEADER.size :]
-            if len(payload) == num_rows * self.width * 2 and checksum == _checksum(key, payload):
-                return numpy.frombuffer(payload, numpy.float16).reshape(num_rows, self.width)
-        if not self._found_damage:
-            logger.warning(
-                f"ELMo's cache {self.path} contains a damaged entry, which is computed and written "
-                "again. If the disk is failing, delete the folder."
-            )
-        self._found_damage = True
-        return None
-
     def _check_free_space(self) -> None:
         disk = shutil.disk_usage(self.path)
         reserve = min(_MIN_FREE_BYTES, disk.total // 10)
@@ -231,19 +179,6 @@ class LayerCache:
                 f"the disk has {disk.free / 2**20:,.0f} MB free, and {reserve / 2**20:,.0f} MB "
                 "must stay free"
             )
-
-    def _num_bytes(self) -> int:
-        pages = self._environment.info()["last_pgno"] + 1
-        return pages * self._environment.stat()["psize"]
-
-    def _size(self) -> str:
-        num_entries = self._environment.stat()["entries"]
-        return f"{num_entries:,} sentences, {self._num_bytes() / 2**20:,.0f} MB on disk"
-
-
-def _checksum(key: bytes, payload: Union[bytes, memoryview]) -> int:
-    # The key is included: an entry must not be taken for another sentence's.
-    return zlib.crc32(payload, zlib.crc32(key))
 
 
 def bilm_key(bilm: Bilm) -> str:

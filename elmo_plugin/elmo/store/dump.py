@@ -108,13 +108,15 @@ def dump_embeddings(
     `num_workers` processes compute vectors; 0 means this process alone. `on_progress` is called
     with the number of lines done since the last call.
 
-    Raises `ConfigurationError` if the biLM is stateful, the input is empty, the format cannot do
-    what the options ask for, the output cannot be written or was begun with another text, vectors
-    are not finite, or a worker is killed; `ImportError` if Parquet needs pyarrow; `OSError` if
-    reading or writing fails. The lines done are kept.
+    Raises `ConfigurationError` if the biLM is stateful or lacks a layer, the input is empty, the
+    format cannot do what the options ask for, the output cannot be written or was begun with
+    another text, vectors are not finite, or a worker is killed; `ImportError` if Parquet needs
+    pyarrow; `OSError` if reading or writing fails. The lines done are kept.
     """
     if bilm.stateful:
         raise ConfigurationError("`dump_embeddings` needs a biLM that is not stateful.")
+    # Before anything is written, also for a text from a pipe.
+    options.numbers(bilm.num_layers)
     output_path = expanded(output_path)
     if os.path.exists(output_path) and os.path.samefile(find_file(input_path), output_path):
         raise ConfigurationError(f"{output_path} is the input; name another output.")
@@ -154,7 +156,8 @@ def finished_dump(
     text = DigestedText([input_path])
     text.read_all()
     settings = as_strings(_settings(bilm, input_path, options))
-    difference = settings_difference(as_strings({"tokenize": None, **found}), settings)
+    earlier = {"tokenize": None, "pool": None, **found}
+    difference = settings_difference(as_strings(earlier), settings)
     if difference or text.sha256 != found["text_sha256"]:
         kind = "with other settings" if difference else "of another text"
         raise ConfigurationError(
@@ -172,10 +175,12 @@ def count_text(input_path: _Path, output_path: _Path, options: DumpOptions) -> T
     return text.num_lines, text.num_tokens
 
 
-def vector_bytes(bilm: Bilm, num_tokens: int, options: DumpOptions) -> int:
-    """The size of the vectors of `num_tokens` tokens, uncompressed."""
-    num_layers = bilm.num_layers if options.layers == "all" else 1
-    return num_tokens * num_layers * bilm.output_dim * numpy.dtype(options.dtype).itemsize
+def vector_bytes(bilm: Bilm, counts: Tuple[int, int], options: DumpOptions) -> int:
+    """The size of the vectors of a text, uncompressed, from what `count_text` has counted."""
+    num_lines, num_tokens = counts
+    num_layers = len(options.numbers(bilm.num_layers) or [0])
+    num_vectors = num_layers * (num_lines if options.pool else num_tokens)
+    return num_vectors * bilm.output_dim * numpy.dtype(options.dtype).itemsize
 
 
 def check_space(outputs: Sequence[_Path], num_bytes: int) -> None:

@@ -30,6 +30,8 @@ _BYTES_PER_ENTRY = 90
 # Size of the vectors of a row group of Parquet, which is built in memory.
 _BYTES_PER_ROW_GROUP = 64_000_000
 _WORD_COLUMNS = ["sentence", "position", "word"]
+# Of pooled vectors, one row per sentence.
+_TEXT_COLUMNS = ["sentence", "text"]
 
 
 #: Iterates over the sentences of a file. Their vectors are read when they are used.
@@ -91,8 +93,9 @@ class Hdf5(DumpFormat):
             for name, _, vectors in sentences():
                 settings: Dict[str, Any] = {}
                 if attributes["compression"] != "none" and vectors.size:
-                    *layers, num_tokens, dim = vectors.shape
-                    chunks = (*layers, min(num_tokens, _TOKENS_PER_CHUNK), dim)
+                    # Pooled vectors have no dimension of tokens.
+                    *others, dim = vectors.shape
+                    chunks = (*others[:-1], *(min(n, _TOKENS_PER_CHUNK) for n in others[-1:]), dim)
                     # Shuffled bytes compress better.
                     settings = dict(chunks=chunks, shuffle=True)
                     settings["compression"] = attributes["compression"]
@@ -172,7 +175,7 @@ class Parquet(DumpFormat):
     """
     One row per token: `sentence` (number of its line, from 0), `position` in it (from 0), `word`,
     and one column of vectors per layer (`layer_0` and so on), or `vector`. Empty lines have no
-    rows.
+    rows. Pooled vectors have one row per line: `sentence`, `text` (its words) and the vectors.
     """
 
     suffix = ".parquet"
@@ -192,7 +195,10 @@ class Parquet(DumpFormat):
     def write(
         self, path: Path, sentences: Sentences, attributes: Attributes, index: Optional[str]
     ) -> None:
-        schema = _schema(next(sentences()).vectors).with_metadata(as_strings(attributes))
+        is_pooled = "pool" in attributes
+        columns = _TEXT_COLUMNS if is_pooled else _WORD_COLUMNS
+        schema = _schema(columns, attributes["layers"], next(sentences()).vectors)
+        schema = schema.with_metadata(as_strings(attributes))
         with (
             open(path, "wb") as file,
             _pyarrow().parquet.ParquetWriter(
@@ -200,11 +206,11 @@ class Parquet(DumpFormat):
                 schema,
                 compression=attributes["compression"],
                 # For vectors, dictionaries and statistics would take space and save nothing.
-                use_dictionary=_WORD_COLUMNS,
-                write_statistics=_WORD_COLUMNS,
+                use_dictionary=columns,
+                write_statistics=columns,
             ) as writer,
         ):
-            written = (each for each in sentences() if each.words)
+            written = (each for each in sentences() if each.words or is_pooled)
             for group in groups(
                 written, lambda each: each.vectors.nbytes, None, _BYTES_PER_ROW_GROUP
             ):
@@ -224,29 +230,38 @@ def _pyarrow() -> Any:
     return import_module("pyarrow")
 
 
-def _schema(vectors: numpy.ndarray) -> Any:
-    """The columns of a file, from the vectors of any sentence."""
+def _schema(columns: List[str], layers: str, vectors: numpy.ndarray) -> Any:
+    """The columns of a file, from the `layers` in it and the vectors of any sentence."""
     pyarrow = _pyarrow()
-    *layers, _, dim = vectors.shape
-    names = [f"layer_{layer}" for layer in range(layers[0])] if layers else ["vector"]
-    column = pyarrow.list_(pyarrow.from_numpy_dtype(vectors.dtype), dim)
-    types = [pyarrow.int64(), pyarrow.int32(), pyarrow.string()] + len(names) * [column]
-    return pyarrow.schema(zip(_WORD_COLUMNS + names, types))
+    names = ["vector"]
+    if layers not in ("top", "average"):
+        numbers = range(len(vectors)) if layers == "all" else layers.split(",")
+        names = [f"layer_{number}" for number in numbers]
+    vector = pyarrow.list_(pyarrow.from_numpy_dtype(vectors.dtype), vectors.shape[-1])
+    types = {"sentence": pyarrow.int64(), "position": pyarrow.int32()}
+    fields = [(name, types.get(name, pyarrow.string())) for name in columns]
+    return pyarrow.schema(fields + [(name, vector) for name in names])
 
 
 def _table(sentences: List[EmbeddedSentence], schema: Any) -> Any:
     pyarrow = _pyarrow()
-    lengths = [len(sentence.words) for sentence in sentences]
-    columns: List[Any] = [
-        numpy.repeat([int(sentence.name) for sentence in sentences], lengths),
-        numpy.concatenate([numpy.arange(length) for length in lengths]),
-        [word for sentence in sentences for word in sentence.words],
-    ]
+    numbers = [int(sentence.name) for sentence in sentences]
+    columns: List[Any]
+    if schema.names[:2] == _TEXT_COLUMNS:
+        lengths = [1] * len(sentences)
+        columns = [numbers, [" ".join(sentence.words) for sentence in sentences]]
+    else:
+        lengths = [len(sentence.words) for sentence in sentences]
+        columns = [
+            numpy.repeat(numbers, lengths),
+            numpy.concatenate([numpy.arange(length) for length in lengths]),
+            [word for sentence in sentences for word in sentence.words],
+        ]
     for layer, field in enumerate(list(schema)[len(columns) :]):
-        # Shape of one of them: (num_tokens, dim)
+        # Shape of one of them: (num_tokens, dim), or (1, dim) if pooled
         vectors = [
-            each.vectors.reshape(-1, len(each.words), field.type.list_size)[layer]
-            for each in sentences
+            each.vectors.reshape(-1, length, field.type.list_size)[layer]
+            for each, length in zip(sentences, lengths)
         ]
         values = numpy.concatenate(vectors).reshape(-1)
         columns.append(pyarrow.FixedSizeListArray.from_arrays(values, type=field.type))

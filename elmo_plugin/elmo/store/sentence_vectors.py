@@ -1,3 +1,4 @@
+import re
 import signal
 from dataclasses import dataclass
 from functools import partial
@@ -8,7 +9,8 @@ import torch
 from torch.utils.data import DataLoader, Dataset
 
 from elmo_plugin.bilm import Bilm
-from elmo_plugin.elmo.embed import embed_sentences
+from elmo_plugin.elmo.elmo import chosen_layers
+from elmo_plugin.elmo.embed import check_pool, embed_sentences, pooled
 from elmo_plugin.elmo.token_batches import Sentence
 from elmo_plugin.util.distributed import threads_per_process
 from elmo_plugin.util.errors import ConfigurationError, check_one_of
@@ -23,7 +25,7 @@ _NOT_KEYS = {".": "\u2024", "__metadata__": "\uff3f_metadata__"}
 class DumpOptions:
     """The settings of `dump_embeddings`. Raises `ConfigurationError` for wrong ones."""
 
-    #: `all`, `top` for the last layer only, or `average` for the mean of all.
+    #: `all`, `top` for the last layer only, `average` for the mean of all, or numbers: `0,2`.
     layers: str = "all"
     #: `float32`, or `float16` for half the size.
     dtype: str = "float32"
@@ -34,10 +36,25 @@ class DumpOptions:
     sentence_keys: bool = False
     #: Do not store the map from sentences to lines, which grows with the text.
     forget_sentences: bool = False
+    #: One vector per sentence instead of one per token, see `pooled`.
+    pool: Optional[str] = None
 
     def __post_init__(self) -> None:
-        check_one_of(("all", "top", "average"), layers=self.layers)
+        if not re.fullmatch(r"\d+(,\d+)*", self.layers):
+            check_one_of(("all", "top", "average", "numbers such as 0,2"), layers=self.layers)
         check_one_of(("float32", "float16"), dtype=self.dtype)
+        check_pool(self.pool)
+
+    def numbers(self, num_layers: int) -> Optional[List[int]]:
+        """
+        The layers to write, or `None` for one made of them: `top` or `average`. Raises
+        `ConfigurationError` if the biLM does not have them.
+        """
+        if self.layers in ("top", "average"):
+            return None
+        if self.layers == "all":
+            return list(range(num_layers))
+        return chosen_layers([int(number) for number in self.layers.split(",")], num_layers)
 
 
 class EmbeddedSentence(NamedTuple):
@@ -45,7 +62,8 @@ class EmbeddedSentence(NamedTuple):
 
     name: str
     words: Sequence[str]
-    #: Shape `(num_layers, num_tokens, output_dim)` or `(num_tokens, output_dim)`.
+    #: Shape `(num_layers, num_tokens, output_dim)` or `(num_tokens, output_dim)`; without
+    #: `num_tokens` if they are pooled.
     vectors: numpy.ndarray
 
 
@@ -138,6 +156,10 @@ def _vectors(layers: torch.Tensor, options: DumpOptions, location: str) -> numpy
         layers = layers[-1]
     elif options.layers == "average":
         layers = layers.mean(dim=0)
+    elif options.layers != "all":
+        layers = layers[options.numbers(len(layers))]
+    if options.pool:
+        layers = pooled(layers, options.pool)
     with numpy.errstate(over="ignore"):
         vectors = layers.numpy().astype(options.dtype, copy=False)
     if not numpy.isfinite(vectors).all():

@@ -5,6 +5,7 @@ from io import BytesIO
 from pathlib import Path
 from tarfile import TarFile
 from tempfile import TemporaryDirectory
+from traceback import walk_stack
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Union, cast
 
 import numpy
@@ -44,6 +45,16 @@ class BatchPipe(Pipe):
     def __init__(self, name: str) -> None:
         self.name = name
 
+    def check(self, load: Callable[[], Any]) -> None:
+        """
+        Calls a function that reads the files in the settings, so that `add_pipe` raises its errors.
+        A pipeline that spaCy builds from a config reads them later: those of a stored pipeline, if
+        they still exist, are not the ones that it needs.
+        """
+        of_config = Language.from_config.__func__.__code__  # type: ignore[attr-defined]
+        if all(frame.f_code is not of_config for frame, _ in walk_stack(None)):
+            load()
+
     def __call__(self, doc: Doc) -> Doc:
         self.annotate([doc])
         return doc
@@ -77,12 +88,12 @@ class ElmoVectors(BatchPipe):
     `doc.tensor`, shape `(num_tokens, dim)`, is the mean of `layers`. `vector` and `similarity` of
     documents, spans and tokens use it. White-space tokens have vectors of zeros. Each sentence is
     read separately; without sentence boundaries, the document is one sentence. A wrong file or
-    setting raises a `ConfigurationError` when the first document comes.
+    setting raises a `ConfigurationError` in `add_pipe`.
 
     # Parameters
 
     bilm, options_file, weight_file, dtype
-        See `load_bilm`. The files are read when the first document comes.
+        See `load_bilm`. `add_pipe` reads the files; see also `BatchPipe.check`.
     layers : `Union[str, List[int]]`
         `all`, `last`, or numbers; 0 is the token layer.
     """
@@ -101,6 +112,10 @@ class ElmoVectors(BatchPipe):
         self._source: Dict[str, Any] = {"options_file": options_file, "weight_file": weight_file}
         self._source["bilm"] = bilm
         self._layers, self._dtype = layers, dtype
+        self.check(self._chosen)
+
+    def _chosen(self) -> List[int]:
+        return chosen_layers(self._layers, self.bilm.num_layers)
 
     @cached_property
     def bilm(self) -> Bilm:
@@ -109,7 +124,7 @@ class ElmoVectors(BatchPipe):
 
     def annotate(self, docs: Sequence[Doc]) -> None:
         ops, bilm = get_current_ops(), self.bilm
-        chosen = chosen_layers(self._layers, bilm.num_layers)
+        chosen = self._chosen()
         sentences = [sentences_of(doc) for doc in docs]
         words = ([token.text for token in each] for of_doc in sentences for each in of_doc)
         embedded = embed_sentences(bilm, words)
@@ -123,7 +138,7 @@ class ElmoVectors(BatchPipe):
                 hooks.update(vector=_vector, has_vector=_has_vector, similarity=_similarity)
 
     def to_disk(self, path: Any, *, exclude: Any = ()) -> None:
-        """Calls `Bilm.save_pretrained`, which raises a `ValueError` if `dtype` is int8."""
+        """Calls `Bilm.save_pretrained`."""
         self.bilm.save_pretrained(path)
 
     def from_disk(self, path: Any, *, exclude: Any = ()) -> "ElmoVectors":

@@ -4,6 +4,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Dict, Iterable, List, NamedTuple, Sequence, Tuple
 
+import spacy
 from spacy.language import Language
 from spacy.scorer import get_ner_prf
 from spacy.tokens import Doc, Span, Token
@@ -17,13 +18,17 @@ from elmo_plugin.elmo.token_batches import token_batches
 from elmo_plugin.integrations.for_spacy.pipes import BatchPipe, sentences_of
 from elmo_plugin.util.atomic_write import atomic_write
 from elmo_plugin.util.errors import ConfigurationError, check_one_of
-from elmo_plugin.util.files import shipped_archives
+from elmo_plugin.util.files import TAGGER, shipped_archives
 from elmo_plugin.util.weights import save_atomically
 
 _ARCHIVE = "model.tar.gz"
+# Of entity types that displaCy does not know: its colours of PERSON and NORP.
+_COLOURS = {"PER": "#aa9cfc", "MISC": "#c887fb"}
 # Maximum number of sentences, or documents, in a batch; see also `token_batches`.
 _BATCH_SIZE = 64
 _VERB = "V"
+# Of `doc.spans`, before the number of a cluster: the name that other components of spaCy use.
+_CLUSTER = "coref_clusters_"
 
 #: One input of a predictor: a sentence, or the sentences of a document.
 Text = List[List[Token]]
@@ -46,14 +51,18 @@ def _frames(doc: Doc) -> List[Frame]:
 
 
 def _clusters(doc: Doc) -> List[List[Span]]:
-    clusters = doc.user_data.get("coref_clusters", ())
-    return [[Span(doc, *span) for span in cluster] for cluster in clusters]
+    return [list(doc.spans[key]) for key in _cluster_keys(doc)]
 
 
-# `user_data` holds numbers, because spaCy cannot store a document with spans in it.
+def _cluster_keys(doc: Doc) -> List[str]:
+    return [key for key in doc.spans if key.startswith(_CLUSTER)]
+
+
+# `user_data` holds numbers, because spaCy cannot store spans there.
 Doc.set_extension("srl", getter=_frames, force=True)
 Doc.set_extension("coref_clusters", getter=_clusters, force=True)
 Doc.set_extension("elmo_task", default=(), force=True)
+spacy.registry.displacy_colors.register("elmo_ner", func=_COLOURS)
 
 
 @Language.factory("elmo_task", assigns=["doc._.elmo_task"])
@@ -68,10 +77,10 @@ class ElmoTask(BatchPipe):
     # Parameters
 
     archive : `str`
-        An archive for `elmo_plugin.load_archive`, read when the first document comes. By default,
-        it is the model of the component's task that comes with the project. A `ConfigurationError`
-        is raised if there is none, or if the archive cannot be read, is of another task, or reads
-        pairs of texts.
+        An archive for `elmo_plugin.load_archive`, which `add_pipe` reads; see also
+        `BatchPipe.check`. By default, it is the model of the component's task that comes with the
+        project. A `ConfigurationError` is raised if there is none, or if the archive cannot be
+        read, is of another task, or reads pairs of texts.
     """
 
     #: The registered name of the task; empty for any.
@@ -80,10 +89,12 @@ class ElmoTask(BatchPipe):
     def __init__(self, nlp: Language, name: str, archive: str = "") -> None:
         super().__init__(name)
         self._file = archive
+        # Pairs of texts are refused, too.
+        self.check(lambda: self.predictor.line_of([["word"]]))
 
     @cached_property
     def predictor(self) -> Any:
-        """The predictor. The first access reads the archive."""
+        """The predictor, loaded at the first access."""
         file = self._file or shipped_archives().get(self.task.removeprefix("elmo-"))
         if file is None:
             raise ConfigurationError(
@@ -188,7 +199,8 @@ class ElmoSrl(ElmoTask):
     predicates : `str`
         The tokens whose arguments are labelled: `verbs` or `all`. Verbs are tokens that an earlier
         component tagged: `token.tag_` begins with `VB`, or without tags, `token.pos_` is `VERB` or
-        `AUX`. A document with neither raises a `ConfigurationError`.
+        `AUX`. Of a document with neither, the tagger that comes with the project finds them; if it
+        is not installed, a `ConfigurationError` is raised.
     """
 
     task = "elmo-srl"
@@ -196,23 +208,26 @@ class ElmoSrl(ElmoTask):
     def __init__(
         self, nlp: Language, name: str, archive: str = "", predicates: str = "verbs"
     ) -> None:
-        super().__init__(nlp, name, archive)
         check_one_of(("verbs", "all"), predicates=predicates)
         self._predicates = predicates
+        super().__init__(nlp, name, archive)
 
     def line_of(self, text: Text) -> Dict[str, Any]:
         line = super().line_of(text)
         if self._predicates == "all":
-            return line
+            return {**line, "predicates": "all"}
         (tokens,) = text
         verbs = verb_positions(tokens)
-        if verbs is None:
-            raise ConfigurationError(
-                f"{self.name}: expected a document with tags, to find its verbs, found one "
-                f"without: {tokens[0].doc.text[:40]!r}. Add a tagger before this component, or set "
-                "`predicates` to 'all'."
-            )
-        return {**line, "predicates": verbs}
+        if verbs is not None:
+            return {**line, "predicates": verbs}
+        if TAGGER in shipped_archives():
+            # The predictor finds them.
+            return line
+        raise ConfigurationError(
+            f"{self.name}: expected a document with tags, to find its verbs, found one without: "
+            f"{tokens[0].doc.text[:40]!r}. Add a tagger before this component, or set "
+            "`predicates` to 'all'."
+        )
 
     def set(self, doc: Doc, predictions: Predictions) -> None:
         doc.user_data["srl"] = []
@@ -226,24 +241,29 @@ class ElmoSrl(ElmoTask):
                 doc.user_data["srl"].append(spans)
 
 
-@Language.factory("elmo_coref", assigns=["doc._.coref_clusters"])
+@Language.factory("elmo_coref", assigns=["doc.spans", "doc._.coref_clusters"])
 class ElmoCoref(ElmoTask):
     """
-    The component `elmo_coref`: coreference in `doc._.coref_clusters`, a list of clusters. A cluster
-    is a list of spans in the order of the text. For the parameters see `ElmoTask`.
+    The component `elmo_coref`: coreference. `doc.spans["coref_clusters_1"]` and so on are the
+    clusters, with spans in the order of the text; `doc._.coref_clusters` is the list of them. For
+    the parameters see `ElmoTask`.
     """
 
     task = "elmo-coref"
 
     def set(self, doc: Doc, predictions: Predictions) -> None:
-        doc.user_data["coref_clusters"] = [
+        for key in _cluster_keys(doc):
+            del doc.spans[key]
+        clusters = [
             [
-                _positions(sentences[mention["sentence"]], mention["start"], mention["end"])
-                for mention in cluster
+                Span(doc, *_positions(sentences[each["sentence"]], each["start"], each["end"]))
+                for each in cluster
             ]
             for sentences, prediction in predictions
             for cluster in prediction["clusters"]
         ]
+        for number, cluster in enumerate(clusters, start=1):
+            doc.spans[f"{_CLUSTER}{number}"] = cluster
 
 
 def _positions(tokens: Sequence[Token], first: int, last: int) -> Tuple[int, int]:

@@ -33,8 +33,7 @@ def compiled_kernels() -> Optional[ctypes.CDLL]:
     The library of the kernels. `None` if it cannot be built or `ELMO_COMPILED_KERNELS` is `0`.
 
     The machine's C++ compiler (`$CXX`, or `c++`) builds it at first use; the user's cache folder
-    keeps it. Its file name contains hashes of the source, the compiler's command, the processor and
-    the content. A file that is damaged, or belongs to another user, is built again.
+    keeps it. Its file name contains a hash of the source, the compiler's command and the processor.
     """
     if os.environ.get(SWITCH) == "0":
         logger.info(f"Running without compiled kernels: {SWITCH} is 0")
@@ -43,11 +42,14 @@ def compiled_kernels() -> Optional[ctypes.CDLL]:
         name, *rest = shlex.split(os.environ.get("CXX") or "c++")
         command = [shutil.which(name) or name, *rest]
         sources = [path.read_text(encoding="utf-8") for path in [*_SOURCES, *_HEADERS]]
-        key = _hash("\0".join([*sources, *command, *_FLAGS, _processor()]).encode())
+        key = "\0".join([*sources, *command, *_FLAGS, _processor()]).encode()
         folder = cache_folder()
         if folder is None:
             raise OSError("found no home folder")
-        return ctypes.CDLL(str(_built(folder, key) or _build(command, folder, key)))
+        library = folder / f"kernels-{hashlib.sha256(key).hexdigest()[:24]}.so"
+        if not library.exists():
+            _build(command, library)
+        return ctypes.CDLL(str(library))
     # A full disk, no permission, no home folder, or a compiler without one of the flags.
     except (OSError, ValueError, subprocess.SubprocessError) as error:
         said = (getattr(error, "stderr", None) or b"").decode(errors="replace").strip()
@@ -68,17 +70,9 @@ def _as_c(value: Union[int, float, torch.Tensor, None]) -> object:
     return ctypes.c_void_p(None if value is None else value.data_ptr())
 
 
-def _built(folder: Path, key: str) -> Optional[Path]:
-    for path in folder.glob(f"kernels-{key}-*.so"):
-        content = path.read_bytes()
-        if path.name == _name(key, content) and path.stat().st_uid == os.getuid():
-            return path
-    return None
-
-
-def _build(command: List[str], cache: Path, key: str) -> Path:
-    cache.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=cache) as folder:
+def _build(command: List[str], library: Path) -> None:
+    library.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=library.parent) as folder:
         parts = [Path(folder) / f"{source.stem}.o" for source in _SOURCES]
         built = Path(folder) / "kernels.so"
         steps = [
@@ -93,18 +87,8 @@ def _build(command: List[str], cache: Path, key: str) -> Path:
         run([*command, "-shared", *map(str, parts), "-o", str(built)])
         # A library that cannot be loaded fails here, before it is kept.
         ctypes.CDLL(str(built))
-        library = cache / _name(key, built.read_bytes())
         # Several processes may build at once; each sees a whole file or none.
         os.replace(built, library)
-    return library
-
-
-def _name(key: str, content: bytes) -> str:
-    return f"kernels-{key}-{_hash(content)}.so"
-
-
-def _hash(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()[:24]
 
 
 def _processor() -> str:

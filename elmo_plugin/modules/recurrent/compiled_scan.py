@@ -10,7 +10,7 @@ from torch.nn.functional import pad
 
 from elmo_plugin.modules import tuning
 from elmo_plugin.modules.kernels.compiled import compiled_kernels
-from elmo_plugin.modules.linear.packed import PackedLinear
+from elmo_plugin.modules.packed_linear import PackedLinear
 from elmo_plugin.modules.recurrent.cells import Weights
 from elmo_plugin.modules.recurrent.scan import (
     Backend,

@@ -2,7 +2,7 @@ from typing import List, Optional, Sequence
 
 import torch
 
-from elmo_plugin.modules.linear.packed import tracks_gradients
+from elmo_plugin.modules.packed_linear import tracks_gradients
 from elmo_plugin.modules.recurrent.cells import Cell, GruCell, LstmCell, Weights
 from elmo_plugin.modules.recurrent.scan import (
     Backend,

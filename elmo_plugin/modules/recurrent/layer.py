@@ -2,7 +2,7 @@ from typing import Dict, List, Optional, Sequence
 
 import torch
 
-from elmo_plugin.modules.linear.packed import PackedLinear, tracks_gradients
+from elmo_plugin.modules.packed_linear import PackedLinear, tracks_gradients
 from elmo_plugin.modules.recurrent.cells import Cell, Weights
 from elmo_plugin.modules.recurrent.compiled_scan import CompiledScan
 from elmo_plugin.modules.recurrent.cudnn import Cudnn
@@ -53,10 +53,10 @@ class RecurrentLayer(torch.nn.Module):
     def weights(self, cell: Optional[Cell] = None) -> Weights:
         """The weights, with the full bias of the cell."""
         return Weights(
-            self.input.values(),
-            self.recurrent.values(),
+            self.input.weight,
+            self.recurrent.weight,
             (cell or self.cell).full_bias(self.bias),
-            None if self.projection is None else self.projection.values(),
+            None if self.projection is None else self.projection.weight,
         )
 
     def forward(

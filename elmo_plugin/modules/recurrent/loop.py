@@ -5,7 +5,7 @@ import torch
 
 from elmo_plugin.modules import tuning
 from elmo_plugin.modules.kernels.compiled import call_kernel, compiled_kernels
-from elmo_plugin.modules.linear.packed import PackedMatrix, padded_rows
+from elmo_plugin.modules.packed_linear import PackedMatrix, padded_rows
 from elmo_plugin.modules.recurrent.cells import Weights
 from elmo_plugin.modules.recurrent.scan import (
     Backend,

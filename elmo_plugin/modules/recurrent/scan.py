@@ -9,7 +9,7 @@ import torch
 from torch.autograd.function import once_differentiable
 
 from elmo_plugin.modules import tuning
-from elmo_plugin.modules.linear.packed import (
+from elmo_plugin.modules.packed_linear import (
     PackedLinear,
     PackedMatrix,
     column_sums,

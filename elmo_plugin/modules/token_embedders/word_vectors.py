@@ -39,9 +39,9 @@ class WordVectors(TokenEmbedder):
     # Parameters
 
     pretrained_file : `Optional[str]`
-        Vectors in GloVe's format, one word and its numbers per line: text, gzip or zip; path or
-        URL. A file within a larger zip is `(archive.zip)#file.txt`. A first line with the number of
-        words and the width is skipped. Without a file, all vectors start at random.
+        Vectors in GloVe's format, one word and its numbers per line: text or gzip; path or URL. A
+        first line with the number of words and the width is skipped. Without a file, all vectors
+        start at random.
     num_extra_words : `int`
         Maximum number of extra words. Each takes `4 * embedding_dim` bytes of memory and archive.
     zero_unknown : `bool`

@@ -1,7 +1,7 @@
 from typing import Any, Callable, Dict, Iterator, Optional, Tuple, Union
 
 import torch
-from allennlp.data import DataLoader, DatasetReader, Instance, Vocabulary
+from allennlp.data import DataLoader, Instance, Vocabulary
 from allennlp.nn.util import move_to_device
 from overrides import overrides
 
@@ -49,7 +49,7 @@ class BilmDataLoader(DataLoader):
 
     def __init__(
         self,
-        reader: DatasetReader,
+        reader: BilmReader,
         data_path: TextPath,
         order: str = "sentences",
         tokens_per_batch: Optional[int] = None,
@@ -61,11 +61,6 @@ class BilmDataLoader(DataLoader):
         shuffle_lines: int = 100_000,
     ) -> None:
         super().__init__()
-        if not isinstance(reader, BilmReader):
-            raise ConfigurationError(
-                "The elmo-bilm data loader expected a dataset reader of type elmo-bilm, found "
-                f"{type(reader).__name__}."
-            )
         check_least(0, num_workers=num_workers)
         check_least(1, shuffle_lines=shuffle_lines)
         self._reader = reader

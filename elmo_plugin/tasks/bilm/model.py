@@ -11,8 +11,7 @@ from overrides import overrides
 
 from elmo_plugin.bilm.files.load import load_weights, read_options
 from elmo_plugin.bilm.files.softmax import SOFTMAX_FILE, find_softmax
-from elmo_plugin.bilm.pretraining.language_model import LanguageModel
-from elmo_plugin.bilm.pretraining.perplexity import Perplexity
+from elmo_plugin.bilm.pretraining.language_model import LanguageModel, Perplexity
 from elmo_plugin.tasks.bilm.vocabulary import softmax_counts, softmax_ids
 from elmo_plugin.util.weights import stored_weights
 

@@ -1,3 +1,4 @@
+import logging
 import os
 from typing import Any, Dict, Tuple
 
@@ -9,7 +10,6 @@ from allennlp.training.trainer import Trainer
 from overrides import overrides
 
 from elmo_plugin.tasks.bilm.data_loader import BilmDataLoader
-from elmo_plugin.tasks.bilm.model import BilmModel
 from elmo_plugin.training import LinearDecay, RecoverableTrainer
 from elmo_plugin.training.recoverable_trainer import random_states, set_random_states
 from elmo_plugin.util.atomic_write import atomic_write
@@ -22,8 +22,11 @@ class PretrainingTrainer(RecoverableTrainer):
     """
     `RecoverableTrainer` for language models, whose `training_state` is in checkpoints. A recovered
     run does not read finished batches again. Training also ends with the budget of the scheduler
-    `elmo-linear-decay`. Set `mixed_precision` in the model, not here.
+    `elmo-linear-decay`. The model and the data loader are of type `elmo-bilm`. Set
+    `mixed_precision` in the model, not here.
     """
+
+    data_loader: BilmDataLoader
 
     @overrides
     def _process_state(self) -> Dict[str, Any]:
@@ -39,30 +42,26 @@ class PretrainingTrainer(RecoverableTrainer):
         self._metric_tracker.should_stop_early = self._should_stop_early
         if self._distributed and self.cuda_device.type == "cpu":
             self._share_cores()
-        return super()._try_train()
+        theirs = logging.getLogger(GradientDescentTrainer.__module__)
+        theirs.addFilter(self._without_patience)
+        try:
+            return super()._try_train()
+        finally:
+            theirs.removeFilter(self._without_patience)
+
+    def _without_patience(self, record: logging.LogRecord) -> bool:
+        """AllenNLP calls every early stop a lack of patience."""
+        if self._is_over and str(record.msg).startswith("Ran out of patience"):
+            record.msg = "The schedule of the learning rate has ended. Stopping training."
+        return True
 
     @overrides
     def _maybe_restore_checkpoint(self) -> None:
-        # Checked here, so that a wrong setting fails now, not at the first checkpoint.
-        kinds = (("model", BilmModel), ("data loader", BilmDataLoader))
-        for (name, kind), part in zip(kinds, (self.model, self.data_loader)):
-            if not isinstance(part, kind):
-                found = type(part).__name__
-                raise ConfigurationError(
-                    f"Trainer elmo-bilm needs the {name} elmo-bilm, found {found}."
-                )
-        if self._mixed_precision or self._use_amp:
-            found = "mixed_precision" if self._mixed_precision else "use_amp"
-            raise ConfigurationError(
-                f"Trainer elmo-bilm: expected `mixed_precision` in `model`, found `{found}` in "
-                "`trainer`, where it has no effect on a language model. Move it."
-            )
-        self._text = self.data_loader
         super()._maybe_restore_checkpoint()
         epochs = self._start_after_epochs_completed
         batches = self._start_after_batches_in_epoch_completed
-        self._text.start_at(epochs, batches * self._num_gradient_accumulation_steps)
-        self._text.stop_when(lambda: self._is_over)
+        self.data_loader.start_at(epochs, batches * self._num_gradient_accumulation_steps)
+        self.data_loader.stop_when(lambda: self._is_over)
         if isinstance(self._validation_data_loader, BilmDataLoader):
             # If it is shuffled, its order depends on the epoch.
             self._validation_data_loader.start_at(epochs, 0)

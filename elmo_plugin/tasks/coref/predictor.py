@@ -26,11 +26,10 @@ class CorefPredictor(TaskPredictor):
     `-` if unknown. A line may also have an `"id"`, and a `"genre"` of the training corpus; by
     default the folders in the `id` determine the genre.
 
-    The output `json` has `id`, `part`, `sentences`, `clusters`, and `marked_text`, a sentence per
-    line: `[0 Anna ] lost [1 [0 her ] keys ] .` A cluster lists its mentions in the order of the
-    text. A mention has the number of its `sentence`, the positions there of its first and last
-    token (`start`, `end`), its `text`, and for raw text the offsets of its `characters`. For a
-    labelled corpus there are `gold_clusters`, too.
+    The output `json` has `id`, `part`, `sentences` and `clusters`. A cluster lists its mentions in
+    the order of the text. A mention has the number of its `sentence`, the positions there of its
+    first and last token (`start`, `end`), its `text`, and for raw text the offsets of its
+    `characters`. For a labelled corpus there are `gold_clusters`, too.
 
     The output `conll` has the tab-separated columns of CoNLL-2012 for the reference scorer. The
     last column holds the predicted clusters; the columns between it and the words are empty.
@@ -60,6 +59,8 @@ class CorefPredictor(TaskPredictor):
         "genre": TEXT,
     }
     reads_documents = True
+    text_field = "text"
+    corpus_start = "#begin document"
     output_formats = ("json", "conll")
 
     def predict(self, text: str) -> JsonDict:
@@ -91,7 +92,7 @@ class CorefPredictor(TaskPredictor):
 
     @overrides
     def _json_to_instance(self, json_dict: JsonDict) -> Instance:
-        line = self._valid({"id": UNKNOWN, **json_dict}, "the document")
+        line = {"id": UNKNOWN, **self._valid(json_dict, "the document")}
         sentences, characters = _sentences(line)
         speakers = [name for name, words in zip(line.get("speakers", ()), sentences) for _ in words]
         instance = self._dataset_reader.text_to_instance(
@@ -111,14 +112,12 @@ class CorefPredictor(TaskPredictor):
     @overrides
     def _described(self, output: Dict[str, Any]) -> JsonDict:
         metadata = output["metadata"]
-        clusters = _in_order(output["clusters"], metadata)
         gold, is_conll = metadata["clusters"], self._output_format == "conll"
         return {
             "id": metadata["document_id"],
             "part": metadata["part"],
             "sentences": metadata["sentences"],
-            "clusters": clusters,
-            "marked_text": _marked(metadata["sentences"], clusters),
+            "clusters": _in_order(output["clusters"], metadata),
             "gold_clusters": None if gold is None else _in_order(gold, metadata),
             "begin_line": metadata["begin_line"] if is_conll else None,
         }
@@ -178,15 +177,3 @@ def _mention(first: int, last: int, firsts: List[int], metadata: Dict[str, Any])
         characters = [metadata["characters"][first][0], metadata["characters"][last][1]]
         mention.update(text=metadata["text"][slice(*characters)], characters=characters)
     return mention
-
-
-def _marked(sentences: List[List[str]], clusters: List[List[JsonDict]]) -> str:
-    """Marks mentions: `[0 Anna ] lost [1 [0 her ] keys ] .`"""
-    rows = [list(words) for words in sentences]
-    mentions = [(mention, number) for number, cluster in enumerate(clusters) for mention in cluster]
-    # If mentions begin together, mark the longest last, so that it encloses the others.
-    for mention, number in sorted(mentions, key=lambda pair: -pair[0]["end"])[::-1]:
-        row, start = rows[mention["sentence"]], mention["start"]
-        row[start] = f"[{number} {row[start]}"
-        row[mention["end"]] += " ]"
-    return "\n".join(map(" ".join, rows))

@@ -26,6 +26,7 @@ class CorefReader(TaskReader):
     """
 
     text_fields = ("sentences",)
+    gold_field = "gold_mentions"
 
     @overrides
     def _read(self, file_path: str) -> Iterable[Instance]:
@@ -114,23 +115,11 @@ def _documents(file_path: str) -> Iterator[Document]:
 def _clusters(document: Document) -> Clusters:
     """The clusters of a document part, in the order in which the reference scorer numbers them."""
     clusters: Dict[int, List[Tuple[int, int]]] = {}
-    seen: Dict[Tuple[int, int], int] = {}
     first = 0
     for sentence in document.sentences:
         for mention in sentence.mentions:
             span = (first + mention.start, first + mention.end)
             cluster = clusters.setdefault(mention.cluster_id, [])
-            if span in seen:
-                logger.warning(
-                    "%s:%d: %r is a mention of cluster %d and again of cluster %d: the metric "
-                    "counts it once in each, as the reference scorer does",
-                    document.path,
-                    sentence.line_number + mention.start,
-                    " ".join(sentence.words[mention.start : mention.end + 1]),
-                    seen[span],
-                    mention.cluster_id,
-                )
-            seen[span] = mention.cluster_id
             if span not in cluster:
                 cluster.append(span)
         first += len(sentence.words)

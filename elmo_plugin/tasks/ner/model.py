@@ -67,7 +67,8 @@ class Tagger(TaggerModel):
         if not self.finds_spans:
             self.metric, self.table_heading = TagAccuracy(), ""
             kind = f"plain tags, {len(known)} of them: scored by accuracy"
-        logger.info("%s: %s", self.default_predictor, kind)
+        if self.default_predictor == Tagger.default_predictor:
+            logger.info("%s: %s", self.default_predictor, kind)
 
     @overrides(check_signature=False)
     def forward(

@@ -1,4 +1,6 @@
-from typing import Any, Dict, Iterable
+import csv
+import re
+from typing import Any, Dict, Iterable, Optional, Sequence, Tuple
 
 from allennlp.common.util import JsonDict
 from allennlp.data import Field, Instance
@@ -6,11 +8,14 @@ from allennlp.data.fields import SequenceLabelField
 from allennlp.predictors import Predictor
 from overrides import overrides
 
-from elmo_plugin.corpora.conll2003 import format_sentence
-from elmo_plugin.corpora.tag_spans import bio_tags, tags_to_spans
+from elmo_plugin.corpora.conll2003 import DOCUMENT_START, format_sentence
+from elmo_plugin.corpora.tag_spans import bio_tags, is_span_tag, tags_to_spans
 from elmo_plugin.tasks.ner.reader import ENTITIES
 from elmo_plugin.tasks.prediction import MarkedWords, Part, Prediction
 from elmo_plugin.tasks.predictor import SentencePredictor
+
+# A line of CoNLL-U.
+_CONLLU = re.compile(r"\d+([-.]\d+)?(\t[^\t]*){9}")
 
 
 @Predictor.register("elmo-tagger")
@@ -38,6 +43,31 @@ class TagPredictor(SentencePredictor):
         else:
             spans = [(number, number, tag) for number, tag in enumerate(prediction["tags"])]
         return [MarkedWords(prediction["tokens"], spans)]
+
+    @overrides
+    def corpus_format(self, lines: Sequence[str]) -> Optional[Tuple[str, str]]:
+        if any(map(_CONLLU.fullmatch, lines)):
+            return "CoNLL-U", ".conllu"
+        for format, suffix, rows in (
+            ("columns", "", [line.split() for line in lines]),
+            ("columns between commas", ".csv", list(csv.reader(lines))),
+        ):
+            widths = {len(row) for row in rows}
+            if rows[0][0] == DOCUMENT_START or (len(widths) == 1 and self._are_tags(rows)):
+                return format, suffix
+        return None
+
+    def _are_tags(self, rows: Sequence[Sequence[str]]) -> bool:
+        """Whether the rows of a table, which may be those of a text, end in tags."""
+        column = (self._dataset_reader.tag_column or 0) - 1
+        if not 0 < column % len(rows[0]):
+            return False
+        tags = [row[column] for row in rows]
+        if self._model.finds_spans:
+            return all(map(is_span_tag, tags))
+        # Sentences of one length may all end in a full stop, which is also a tag.
+        known = set(self._model.tags)
+        return len(set(tags)) > 1 and 2 * sum(tag in known for tag in tags) > len(tags)
 
     @overrides
     def _described(self, output: Dict[str, Any]) -> JsonDict:

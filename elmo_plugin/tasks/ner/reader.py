@@ -38,6 +38,8 @@ class TagReader(OwnDataReader):
         CoNLL-2003 does, and writes BIOUL. `plain`: any tags, which stay as they are.
     """
 
+    gold_field = "tags"
+
     def __init__(
         self,
         tag_column: Optional[int] = None,
@@ -51,7 +53,7 @@ class TagReader(OwnDataReader):
         if tag_column is not None:
             # Column 1 has the words.
             check_least(2, tag_column=tag_column)
-        self._tag_column, self._tag, self._has_spans = tag_column, tag, tags == "spans"
+        self.tag_column, self._tag, self._has_spans = tag_column, tag, tags == "spans"
 
     @overrides
     def _read(self, file_path: str) -> Iterable[Instance]:
@@ -65,7 +67,7 @@ class TagReader(OwnDataReader):
     def _sentences(self, file_path: str) -> Iterable[Sentence]:
         any_tags = not self._has_spans
         if not is_conllu(file_path):
-            return read_sentences(file_path, self._tag_column, any_tags=any_tags)
+            return read_sentences(file_path, self.tag_column, any_tags=any_tags)
         sentences = read_conllu(file_path, self._tag, any_tags=any_tags, untagged=True)
         return (Sentence(False, sentence.words, sentence.tags) for sentence in sentences)
 

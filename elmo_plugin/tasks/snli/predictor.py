@@ -1,10 +1,11 @@
-from typing import Any, Dict, Iterable
+from typing import Any, Dict, Iterable, Optional, Sequence, Tuple
 
 from allennlp.common.util import JsonDict
 from allennlp.data import Field, Instance, Token
 from allennlp.predictors import Predictor
 from overrides import overrides
 
+from elmo_plugin.corpora.records import records_format
 from elmo_plugin.corpora.snli import words_of_sentence
 from elmo_plugin.corpora.tokenizer import words_of_line
 from elmo_plugin.tasks.prediction import Bars, MarkedWords, Part, Prediction
@@ -35,6 +36,12 @@ class PairPredictor(TaskPredictor):
         "premise_tokens": WORDS,
         "hypothesis_tokens": WORDS,
     }
+
+    output_formats = ("json", "csv")
+
+    @overrides
+    def corpus_format(self, lines: Sequence[str]) -> Optional[Tuple[str, str]]:
+        return records_format(lines, self._dataset_reader.columns)
 
     def predict(self, premise: str, hypothesis: str) -> JsonDict:
         return self.predict_json({"premise": premise, "hypothesis": hypothesis})
@@ -92,6 +99,11 @@ class SnliPredictor(PairPredictor):
 
     title = "Textual entailment"
     summary = "Whether a premise entails or contradicts a hypothesis"
+
+    @overrides
+    def corpus_format(self, lines: Sequence[str]) -> Optional[Tuple[str, str]]:
+        # Its lines are input lines, too.
+        return None
 
     @overrides
     def _checked(self, line: JsonDict, location: str) -> JsonDict:

@@ -31,11 +31,11 @@ class PairReader(OwnDataReader):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self._columns, self._label = (premise, hypothesis), label
+        self.columns, self._label = (premise, hypothesis), label
 
     @overrides
     def _read(self, file_path: str) -> Iterable[Instance]:
-        rows = read_labelled_texts(file_path, self._columns, self._label)
+        rows = read_labelled_texts(file_path, self.columns, self._label)
         for row in self.shard_iterable(self.part(rows, file_path)):
             yield self.text_to_instance(*map(self.tokens, row.texts), row.label)
 

@@ -24,6 +24,7 @@ class SquadReader(TaskReader):
     """
 
     text_fields = ("question", "passage")
+    gold_field = "answer_span"
 
     def __init__(self, by_sentence: bool = False, **kwargs: Any) -> None:
         super().__init__(**kwargs)

@@ -1,5 +1,6 @@
 import json
 import sys
+from functools import cached_property
 from itertools import chain, islice
 from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple, Union
 
@@ -11,6 +12,7 @@ from allennlp.models import Model
 from allennlp.predictors import Predictor
 from overrides import overrides
 
+from elmo_plugin.archives import load_predictor
 from elmo_plugin.corpora.conll2012 import format_propositions
 from elmo_plugin.corpora.tag_spans import tags_to_spans
 from elmo_plugin.corpora.tokenizer import verb_positions
@@ -18,6 +20,7 @@ from elmo_plugin.tasks.prediction import MarkedWords, Part, Prediction
 from elmo_plugin.tasks.predictor import WORD, WORDS, TaskPredictor
 from elmo_plugin.tasks.srl.reader import ROLES
 from elmo_plugin.util.errors import ConfigurationError, excerpt, expect
+from elmo_plugin.util.files import TAGGER, shipped_archives
 
 # Minimum number of predicates per batch, if the lines have so many.
 _MIN_BATCH_SIZE = 32
@@ -32,7 +35,8 @@ class SrlPredictor(TaskPredictor):
 
     An input line is `{"sentence": "The play began."}` or `{"tokens": ["The", …]}`. `"predicates"`
     lists positions (`[2]`) or words (`["began"]`), or is `"all"`, for every token. By default, the
-    predicates are the verbs that `spacy_model` finds.
+    predicates are the verbs that `spacy_model` finds or, without one, the tagger that comes with
+    the project, which is loaded when it is first needed.
 
     The output `json` has `tokens` and `frames`: for each predicate its position (`predicate`),
     `lemma`, BIO `tags` and a readable `description`. For a corpus it has a line for each predicate,
@@ -65,6 +69,8 @@ class SrlPredictor(TaskPredictor):
             "description": 'a list of positions or words, or "all"',
         },
     }
+    text_field = "sentence"
+    corpus_start = "#begin document"
     output_formats = ("json", "conll")
 
     def __init__(
@@ -76,6 +82,7 @@ class SrlPredictor(TaskPredictor):
     ) -> None:
         super().__init__(model, dataset_reader, **kwargs)
         self._spacy_model = spacy_model
+        self._tagger_file: Any = None if spacy_model else shipped_archives().get(TAGGER)
         try:
             self._spacy = spacy.load(spacy_model) if spacy_model else spacy.blank("en")
         except OSError as error:
@@ -95,7 +102,11 @@ class SrlPredictor(TaskPredictor):
     @overrides
     def line_of(self, sentences: List[List[str]]) -> JsonDict:
         (words,) = sentences
-        return {"tokens": words, "predicates": "all"}
+        return {"tokens": words}
+
+    @overrides
+    def completed(self, line: JsonDict) -> JsonDict:
+        return {**line, "predicates": self._read([line])[0][1]}
 
     @classmethod
     @overrides
@@ -113,13 +124,13 @@ class SrlPredictor(TaskPredictor):
     def predict_batch_json(self, inputs: List[JsonDict]) -> List[JsonDict]:
         """
         Raises a `ValueError` if a line has neither `sentence` nor `tokens`, a predicate outside the
-        sentence, or no `predicates` while there is no `spacy_model`.
+        sentence, or no `predicates` while nothing finds verbs.
         """
         inputs = [self._valid(line, "the sentence") for line in inputs]
-        sentences = [self._tokens(line) for line in inputs]
+        sentences = self._read(inputs)
         instances = [
-            [self._instance(tokens, position) for position in self._predicates(line, tokens)]
-            for line, tokens in zip(inputs, sentences)
+            [self._instance(tokens, position) for position in predicates]
+            for tokens, predicates in sentences
         ]
         together = list(chain.from_iterable(instances))
         batch_size = max(len(inputs), _MIN_BATCH_SIZE)
@@ -132,21 +143,22 @@ class SrlPredictor(TaskPredictor):
         remaining = iter(frames)
         return [
             Prediction(tokens=_words(tokens), frames=list(islice(remaining, len(of_sentence))))
-            for tokens, of_sentence in zip(sentences, instances)
+            for (tokens, _), of_sentence in zip(sentences, instances)
         ]
 
     @overrides
     def texts(self, line: JsonDict) -> List[List[str]]:
-        """Returns the sentence once for each of its predicates, but at least once."""
-        tokens = self._tokens(line)
-        return [_words(tokens)] * max(1, len(self._predicates(line, tokens)))
+        """Returns the sentence once for each predicate that is given, but at least once."""
+        tokens = self._tokens(line, tag=False)
+        predicates = self._predicates(line, tokens) if "predicates" in line else ()
+        return [_words(tokens)] * max(1, len(predicates))
 
     @overrides
     def _checked(self, line: JsonDict, location: str) -> JsonDict:
         expected = '"sentence" with a text or "tokens" with a list of words'
         expect("sentence" in line or "tokens" in line, location, expected, line)
         expect(
-            "predicates" in line or self._spacy_model,
+            "predicates" in line or self._spacy_model or self._tagger_file,
             location,
             '"predicates", their positions, words or "all", or a spaCy pipeline that finds verbs',
             line,
@@ -158,9 +170,7 @@ class SrlPredictor(TaskPredictor):
 
     @overrides
     def _json_to_instance(self, json_dict: JsonDict) -> Instance:
-        line = self._valid(json_dict, "the sentence")
-        tokens = self._tokens(line)
-        predicates = self._predicates(line, tokens)
+        ((tokens, predicates),) = self._read([self._valid(json_dict, "the sentence")])
         expect(len(predicates) == 1, "", "one predicate to interpret", len(predicates))
         return self._instance(tokens, predicates[0])
 
@@ -180,6 +190,20 @@ class SrlPredictor(TaskPredictor):
             position,
             lemma=tokens[position].lemma_ or None,
         )
+
+    @cached_property
+    def _tagger(self) -> Predictor:
+        return load_predictor(self._tagger_file, self.cuda_device)
+
+    def _read(self, lines: List[JsonDict]) -> List[Tuple[List[Any], List[int]]]:
+        """Returns the tokens of each line, and the positions of its predicates."""
+        sentences = [self._tokens(line) for line in lines]
+        untagged = [s for line, s in zip(lines, sentences) if s and "predicates" not in line]
+        if untagged and self._tagger_file:
+            found = self._tagger.predict_batch_json([{"tokens": _words(s)} for s in untagged])
+            for token, tag in zip(chain(*untagged), chain(*(each["tags"] for each in found))):
+                token.tag_ = tag
+        return [(s, self._predicates(line, s)) for line, s in zip(lines, sentences)]
 
     def _tokens(self, line: JsonDict, tag: bool = True) -> List[Any]:
         """Returns spaCy's tokens of a line, tagged if the spaCy model has a tagger."""

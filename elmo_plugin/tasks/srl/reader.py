@@ -24,6 +24,8 @@ class SrlReader(TaskReader):
     tags. Skips sentences of more than `max_tokens`, like He et al. (2017) in training.
     """
 
+    gold_field = "tags"
+
     def __init__(self, max_tokens: Optional[int] = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self._max_tokens = max_tokens

@@ -1,4 +1,5 @@
-from typing import Any, Dict, Iterable
+import re
+from typing import Any, Dict, Iterable, Optional, Sequence, Tuple
 
 from allennlp.common.util import JsonDict
 from allennlp.data import Field, Instance
@@ -6,6 +7,7 @@ from allennlp.data.fields import LabelField
 from allennlp.predictors import Predictor
 from overrides import overrides
 
+from elmo_plugin.corpora.records import records_format
 from elmo_plugin.tasks.prediction import Bars, MarkedWords, Part, Prediction
 from elmo_plugin.tasks.predictor import SentencePredictor
 from elmo_plugin.tasks.sst.reader import in_order
@@ -22,6 +24,14 @@ class TextPredictor(SentencePredictor):
     title = "Classification"
     summary = "The label of a text"
     example = {"sentence": "A quiet film, and a joy from beginning to end."}
+
+    output_formats = ("json", "csv")
+
+    @overrides
+    def corpus_format(self, lines: Sequence[str]) -> Optional[Tuple[str, str]]:
+        if re.match(r"\([0-4] ", lines[0]):
+            return "trees of SST", ""
+        return records_format(lines, self._dataset_reader.columns)
 
     @classmethod
     @overrides

@@ -46,7 +46,7 @@ class TextReader(OwnDataReader):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self._text, self._label = text, label
+        self.columns, self._label = (text,), label
         check_one_of(_CLASSES, granularity=granularity)
         if min_phrase_tokens is not None:
             check_least(1, min_phrase_tokens=min_phrase_tokens)
@@ -56,10 +56,12 @@ class TextReader(OwnDataReader):
     @overrides
     def _read(self, file_path: str) -> Iterable[Instance]:
         if has_records(file_path):
-            rows = read_labelled_texts(file_path, [self._text], self._label)
+            rows = read_labelled_texts(file_path, self.columns, self._label)
             for row in self.shard_iterable(self.part(rows, file_path)):
                 tokens = self.tokens(row.texts[0])
-                expect(tokens, row.location, f"some text in {self._text!r}", repr(row.texts[0]))
+                expect(
+                    tokens, row.location, f"some text in {self.columns[0]!r}", repr(row.texts[0])
+                )
                 yield self.text_to_instance(tokens, row.label)
             return
         # Phrases are sharded, not trees, so that each process gets the same number.

@@ -5,11 +5,17 @@ import numpy
 import pytest
 import scipy.stats
 
-from elmo_plugin.analysis.studies.comparison import difference, shares
-from elmo_plugin.analysis.studies.plots import draw_scores
+from elmo_plugin.analysis.studies.comparison import shares
+from elmo_plugin.analysis.studies.plots import figures
 from elmo_plugin.analysis.studies.study import Column
 from elmo_plugin.analysis.studies.tables import score_tables, summary_table
 from tests.analysis.studies.scores import results, study
+
+
+def difference(found, row, number):
+    """Of a column from the baseline, in the only share."""
+    (share,) = shares(found, row)
+    return share.difference(row.columns[number], share)
 
 
 def test_a_cell_is_mean_deviation_and_interval_over_seeds(tmp_path):
@@ -84,8 +90,7 @@ def test_a_training_that_diverged_spoils_no_other_column(tmp_path, worst, seeds)
     if math.isnan(worst):
         assert share.baseline == "b" and difference(found, row, 2).interval == (0, 0)
     assert all(score_tables(found)) and summary_table(found)
-    draw_scores(found, [tmp_path / "scores.svg"])
-    assert (tmp_path / "scores.svg").exists()
+    assert all(figure.svg for figure in figures(found))
 
 
 def test_the_samples_of_one_seed_are_compared_in_pairs(tmp_path):
@@ -102,14 +107,12 @@ def test_a_share_of_the_data_is_compared_with_another_share_of_the_baseline(tmp_
     made = study("baseline", "ELMo", seeds=(1,), fractions=(0.1, 1))
     values = [0.5, 0.7, 0.6, 0.8]  # the baseline on 10 and 100 %, ELMo on 10 and 100 %
     found = results(tmp_path / "r.json", made, values, [[value] * 1000 for value in values])
-    change = difference(found, made.rows[0], 1, fraction=0.1, base_fraction=1)
+    (row,) = made.rows
+    small, whole = shares(found, row)
+    change = small.difference(row.columns[1], whole)
     assert change.mean == pytest.approx(-0.1)
     assert change.interval == pytest.approx((-0.1, -0.1))
-    assert difference(found, made.rows[0], 1, fraction=0.1).mean == pytest.approx(0.1)
-    # By default, of the largest share.
-    assert difference(found, made.rows[0], 1) == difference(found, made.rows[0], 1, fraction=1)
-    with pytest.raises(ValueError, match="NER: expected one of the shares 0.1, 1, found 0.01"):
-        difference(found, made.rows[0], 1, fraction=0.1, base_fraction=0.01)
+    assert small.difference(row.columns[1], small).mean == pytest.approx(0.1)
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,9 @@ def test_samples_of_all_metrics_of_a_shared_run_are_needed_to_reuse_its_score(em
     made = replace(made, rows=rows, runs=tuple(replace(run, digest="one") for run in made.runs))
     found, other = empty(made), empty(replace(made, rows=rows[:1], runs=made.runs[:1]))
     samples = {"accuracy": [0.5], "f1": [0.5], "recall": [0.5]}
-    kept = {**score(made.runs[0], 0.5), "training": {}, "samples": samples}
+    evaluation = {name: 0.5 for name in samples}
+    kept = {**score(made.runs[0], 0.5), "evaluation": evaluation, "samples": samples}
+    kept["training"] = {}
     other.add(kept)
     assert found.reuse(other) == 0 and found.missing(made.runs)
     found.add(kept)

@@ -135,9 +135,7 @@ def test_a_mistake_is_one_sentence(written, old, new, message):
     assert message in str(info.value) and "\n" not in str(info.value)
 
 
-def test_a_missing_corpus_is_named(written, monkeypatch):
-    # Variables that are not UTF-8 do not matter.
-    monkeypatch.setenv("OTHER", "\udcff")
+def test_a_missing_corpus_is_named(written):
     study = read_study(written("paths.ner.test", "'nowhere.conll'"))
     with pytest.raises(ConfigurationError) as info:
         check_inputs(study.runs)
@@ -200,11 +198,7 @@ def test_a_corpus_may_be_several_files(tmp_path, corpus, names, named):
 @pytest.mark.parametrize(
     "experiment, evaluate, changed",
     [
-        ({"model": {"initial_weights": {"file": "{}/weights.hdf5"}}}, "", "softmax.hdf5"),
-        ({"model": {"initial_weights": {"file": "{}/weights.hdf5"}}}, "", "vocabulary.txt"),
-        ({"model": {"initial_weights": "{}/weights.hdf5"}}, "", "softmax.hdf5"),
         ({"model": {"initial_weights": {"file": "{}/run"}}}, "", "run/best.th"),
-        ({"model": {"elmo": {"options_file": "{}/options.json"}}}, "", "vocabulary.txt"),
         (
             {"dataset_reader": "text_classification_json", "test_data_path": "{}/run"},
             "",
@@ -216,28 +210,15 @@ def test_a_corpus_may_be_several_files(tmp_path, corpus, names, named):
         ({"vocabulary": {"type": "elmo-bilm", "text": "{}/run"}}, "", "run/tokens.txt"),
         ({}, "{}/x.en,{}/x.de", "x.de"),
         ({}, "{}/run", "run/tokens.txt"),
-        ({"model": {"embedder": {"type": "elmo-token-embedder"}}}, "", "weights.hdf5"),
         ({"e": {"type": "elmo-token-embedder", "bilm": "{}/run"}}, "", "run/best.th"),
-        ({"e": {"type": "elmo-token-embedder", "bilm": "{}/options.json"}}, "", "weights.hdf5"),
-        ({"e": {"type": "elmo-characters", "bilm": "{}/options.json"}}, "", "vocabulary.txt"),
-        ({"model": {"placement": {"type": "elmo-placement", "elmo": {}}}}, "", "weights.hdf5"),
-        ({"model": {"placement": {"type": "elmo-placement", "elmo": {}}}}, "", "default.json"),
-        ({"dataset_reader": {"indexers": [{"type": "elmo-characters"}]}}, "", "default.json"),
-        ({"model": {"type": "elmo-bilm"}}, "", "default.json"),
-        ({"dataset_reader": "elmo-bilm", "model": {}}, "", "default.json"),
+        ({"e": {"type": "elmo-token-embedder", "bilm": "{}/run/options.json"}}, "", "run/best.th"),
     ],
 )
-def test_the_digest_has_all_that_a_run_reads(tmp_path, monkeypatch, experiment, evaluate, changed):
+def test_the_digest_has_all_that_an_experiment_names(tmp_path, experiment, evaluate, changed):
     (tmp_path / "run").mkdir()
-    names = ["x.en", "x.de", "x.en.gz", "x.de.gz", "weights.hdf5", "softmax.hdf5"]
-    for name in (*names, "run/best.th", "run/tokens.txt", "another.txt"):
+    names = ["x.en", "x.de", "x.en.gz", "x.de.gz"]
+    for name in (*names, "run/best.th", "run/tokens.txt", "run/options.json", "another.txt"):
         (tmp_path / name).write_text(name)
-    (tmp_path / "vocabulary.txt").write_text("<S>\n")
-    # Of a biLM with token embeddings.
-    (tmp_path / "options.json").write_text('{"lstm": {}}')
-    (tmp_path / "default.json").write_text("{}")
-    monkeypatch.setenv("ELMO_OPTIONS", str(tmp_path / "default.json"))
-    monkeypatch.setenv("ELMO_WEIGHTS", str(tmp_path / "weights.hdf5"))
     inputs = json.loads(json.dumps(experiment).replace("{}/", f"{tmp_path}/"))
     evaluated = evaluate.replace("{}/", f"{tmp_path}/") or None
 
@@ -250,15 +231,6 @@ def test_the_digest_has_all_that_a_run_reads(tmp_path, monkeypatch, experiment, 
     assert str(tmp_path / changed) in files
     assert str(tmp_path / "another.txt") not in files
     assert digest_after("another.txt") == before != digest_after(changed)
-
-
-def test_the_digest_has_the_files_of_a_bilm_in_the_environment(tmp_path, monkeypatch):
-    (tmp_path / "weights.hdf5").write_text("weights")
-    for name in ("ELMO_OPTIONS", "ELMO_WEIGHTS"):
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("ELMO_BILM", str(tmp_path))
-    _, files = digest_and_files({"model": {"e": {"type": "elmo-token-embedder"}}}, None)
-    assert list(files) == [str(tmp_path / "weights.hdf5")]
 
 
 def test_another_jsonnet_file_is_refused():

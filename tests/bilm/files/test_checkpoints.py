@@ -80,7 +80,7 @@ def training(make_options, monkeypatch, tmp_path):
         change(options)
         folder = write_folder(tmp_path / "save", options, 7)
         without_tensorflow(monkeypatch, {str(folder / "model.ckpt-7"): variables})
-        return find_checkpoint(folder), tmp_path / "words"
+        return folder / "model.ckpt-7.index", tmp_path / "words"
 
     return make
 
@@ -189,44 +189,33 @@ def test_defaults_are_those_of_the_training(make_bilm, training, tmp_path):
     assert read.options == bilm.options
 
 
-@pytest.mark.parametrize(
-    "last, step, expected",
-    [
-        ("/gone/save/model.ckpt-9", None, 9),
-        ("model.ckpt-10", None, 10),
-        # Without the file `checkpoint`, the one after most updates.
-        (None, None, 100),
-        ("model.ckpt-9", 100, 100),
-    ],
-)
-def test_the_last_checkpoint_is_found_or_another_one(tmp_path, last, step, expected):
+def test_the_last_checkpoint_is_found_or_another_one(tmp_path):
     folder = write_folder(tmp_path, {}, 9, 10, 100)
-    if last is not None:
-        others = f'all_model_checkpoint_paths: "{last}"\n'
+    others = 'all_model_checkpoint_paths: "model.ckpt-9"\n'
+    for last in ("/gone/save/model.ckpt-10", "model.ckpt-10"):
         (folder / "checkpoint").write_text(f'model_checkpoint_path: "{last}"\n{others}')
-    assert find_checkpoint(folder, step) == folder / f"model.ckpt-{expected}.index"
+        assert find_checkpoint(folder) == folder / "model.ckpt-10.index"
+    another = folder / "model.ckpt-9.index"
+    assert find_checkpoint(another) == another
 
 
 @pytest.mark.parametrize(
-    "last, step, message",
+    "last, message",
     [
-        ("model.ckpt-11", None, "the checkpoint model.ckpt-11.index, "),
-        (None, 8, "the checkpoint model.ckpt-8.index, .* found model.ckpt-9, model.ckpt-10. Name"),
-        ("../secret/model.ckpt-8", None, "the checkpoint model.ckpt-8.index, "),
+        ("model.ckpt-11", "model.ckpt-11.index, found model.ckpt-10.index, .*Name"),
+        ("../secret/model.ckpt-8", "model.ckpt-8.index, found model.ckpt-10.index"),
+        (None, "model.ckpt-N.index, found model.ckpt-10.index"),
     ],
 )
-def test_a_checkpoint_that_is_not_there_is_named(tmp_path, last, step, message):
+def test_a_checkpoint_that_is_not_there_is_named(tmp_path, last, message):
     folder = write_folder(tmp_path, {}, 9, 10)
     if last is not None:
         (folder / "checkpoint").write_text(f'model_checkpoint_path: "{last}"\n')
-    with pytest.raises(ConfigurationError, match=f"^{tmp_path}: expected {message}"):
-        find_checkpoint(folder, step)
-
-
-def test_what_is_no_folder_with_checkpoints_is_refused(tmp_path):
-    for folder in (tmp_path, tmp_path / "missing", RECORDED / "model.ckpt-7.index"):
-        with pytest.raises(ConfigurationError, match="model.ckpt-N.index, .* found none. Name the"):
-            find_checkpoint(folder)
+    expected = f"^{tmp_path}: expected the file `checkpoint`, .* and {message}"
+    with pytest.raises(ConfigurationError, match=expected):
+        find_checkpoint(folder)
+    with pytest.raises(ConfigurationError, match="model.ckpt-N.index, found none. Name the"):
+        find_checkpoint(tmp_path / "missing")
 
 
 def test_without_tensorflow_the_message_says_how_to_install_it(monkeypatch):

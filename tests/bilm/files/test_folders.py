@@ -17,7 +17,7 @@ from allennlp.modules.elmo import batch_to_ids
 
 from elmo_plugin import embed_sentences, save_weights
 from elmo_plugin.bilm import Bilm, BilmOptions, load_bilm
-from elmo_plugin.bilm.files.folders import allennlp_obstacle, save_bilm
+from elmo_plugin.bilm.files.folders import save_bilm
 from elmo_plugin.bilm.files.softmax import SoftmaxWeights, find_softmax
 from tests.bilm.oracle import assert_layers_equal, random_batch
 from tests.bilm.token_files import save_token_bilm
@@ -42,7 +42,6 @@ def test_allennlps_elmo_reads_an_export(make_bilm, tmp_path, dtype, most, change
     save_bilm(make_bilm(seed=3, **changes), tmp_path / "out", dtype=dtype)
     files = [str(tmp_path / "out" / name) for name in BILM]
     ours, theirs = load_bilm(*files, stateful=True), AllenNlpElmo(*files, 1, dropout=0.0)
-    assert allennlp_obstacle(ours.options) is None
     generator = random.Random(1)
     for _ in range(3):
         ids = batch_to_ids(random_batch(generator, 3, 6))
@@ -161,17 +160,6 @@ def test_what_cannot_be_written_is_refused_before_anything_is(
     assert names(tmp_path) == ["file"]
 
 
-def test_what_allennlps_elmo_cannot_read_is_known_by_its_setting(make_bilm):
-    for changes, expected in [
-        (dict(bidirectional=False), "`bidirectional` is false"),
-        (dict(projection=False), "`char_cnn.projection` is false"),
-        (dict(projection_dim=None), "`lstm.projection_dim` is null"),
-        (dict(use_skip_connections=False), "`lstm.use_skip_connections` is false"),
-        (dict(max_characters_per_token=20), "`char_cnn.max_characters_per_token` is 20, not 50"),
-    ]:
-        assert allennlp_obstacle(make_bilm(**changes).options) == expected
-
-
 def assert_same(first, second):
     assert first.options == second.options
     for (name, value), (other, expected) in zip(
@@ -183,7 +171,7 @@ def assert_same(first, second):
 def test_a_folder_is_written_and_read_bit_for_bit(bilm, sentences, tmp_path):
     bilm.save_pretrained(tmp_path / "folder")
     names = {path.name for path in (tmp_path / "folder").iterdir()}
-    assert names == {"config.json", "model.safetensors", "README.md"}
+    assert names == {"config.json", "model.safetensors"}
     again = Bilm.from_pretrained(tmp_path / "folder")
     assert_same(again, bilm)
     assert not again.training
@@ -210,19 +198,6 @@ def test_token_embeddings_and_forward_only_models_are_written_and_read(make_opti
     assert_same(Bilm.from_pretrained(tmp_path / "again"), bilm)
 
 
-def test_the_model_card_holds_the_numbers_that_were_measured(shared_bilm, tmp_path):
-    card = tmp_path / "README.md"
-    shared_bilm.save_pretrained(tmp_path, {"perplexity": 39.7, "F1 of SRL": 0.8123})
-    assert "| perplexity | 39.7 |\n| F1 of SRL | 0.8123 |" in card.read_text()
-    num_parameters = sum(parameter.numel() for parameter in shared_bilm.parameters())
-    assert f"{num_parameters:,} parameters" in card.read_text()
-    card.write_text("written by hand")
-    shared_bilm.save_pretrained(tmp_path)
-    assert card.read_text() == "written by hand"
-    shared_bilm.save_pretrained(tmp_path, {"perplexity": 1.0})
-    assert "| perplexity | 1 |" in card.read_text()
-
-
 def test_what_is_missing_is_named(tmp_path):
     with pytest.raises(ConfigurationError, match="expected config.json and model.safetensors, or"):
         Bilm.from_pretrained(tmp_path)
@@ -236,38 +211,18 @@ def test_a_hub_name_without_its_package_says_what_to_install(monkeypatch):
         Bilm.from_pretrained("someone/bilm")
 
 
-def test_a_repository_is_downloaded_and_uploaded(monkeypatch, shared_bilm, tmp_path):
-    repository = tmp_path / "hub"
+def test_a_repository_is_downloaded(monkeypatch, shared_bilm, tmp_path):
+    shared_bilm.save_pretrained(tmp_path / "hub")
 
     def snapshot_download(name, revision, token, allow_patterns):
-        if (name, revision) != ("someone/bilm", "v1"):
+        if (name, revision, token) != ("someone/bilm", "v1", "secret"):
             raise ConnectionError("404 not found\ndetails")
         assert "model.safetensors" in allow_patterns and "vocabulary.txt" in allow_patterns
-        return str(repository)
+        return str(tmp_path / "hub")
 
-    class HfApi:
-        def __init__(self, token):
-            self.token = token
-
-        def create_repo(self, repo_id, private, exist_ok):
-            assert self.token == "secret" and private and exist_ok
-            return SimpleNamespace(repo_id=f"someone/{repo_id}")
-
-        def file_exists(self, repo_id, filename):
-            return (repository / filename).exists()
-
-        def upload_folder(self, repo_id, folder_path, commit_message, ignore_patterns):
-            assert repo_id == "someone/bilm" and commit_message
-            ignore = shutil.ignore_patterns(*ignore_patterns or [])
-            shutil.copytree(folder_path, repository, ignore=ignore, dirs_exist_ok=True)
-            return "https://hub/commit"
-
-    hub = SimpleNamespace(HfApi=HfApi, snapshot_download=snapshot_download)
+    hub = SimpleNamespace(snapshot_download=snapshot_download)
     monkeypatch.setitem(sys.modules, "huggingface_hub", hub)
-    url = shared_bilm.push_to_hub("bilm", {"perplexity": 39.7}, private=True, token="secret")
-    assert url == "https://hub/commit"
-    shared_bilm.push_to_hub("bilm", private=True, token="secret")
-    assert "39.7" in (repository / "README.md").read_text()
-    assert_same(Bilm.from_pretrained("someone/bilm", revision="v1"), shared_bilm)
+    read = Bilm.from_pretrained("someone/bilm", revision="v1", token="secret")
+    assert_same(read, shared_bilm)
     with pytest.raises(ConfigurationError, match=r"neither a folder .* \(404 not found\)"):
         Bilm.from_pretrained("someone/other")

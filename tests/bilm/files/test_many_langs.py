@@ -17,13 +17,12 @@ from allennlp.common.checks import ConfigurationError
 from allennlp.data import Token, Vocabulary
 from allennlp.models import load_archive
 
-from elmo_plugin import Elmo, embed_sentences, load_bilm, load_weights
+from elmo_plugin import Elmo, embed_sentences, load_bilm
 from elmo_plugin.bilm import Bilm, BilmOptions, CharacterMap, fingerprint
 from elmo_plugin.bilm.character_indexer import CharacterIndexer
 from elmo_plugin.bilm.characters import TableMap
-from elmo_plugin.bilm.files.folders import allennlp_obstacle, save_bilm
-from elmo_plugin.bilm.files.many_langs import is_many_langs, read_many_langs
-from elmo_plugin.bilm.files.softmax import find_softmax
+from elmo_plugin.bilm.files.folders import save_bilm
+from elmo_plugin.bilm.files.many_langs import is_many_langs
 from elmo_plugin.bilm.files.trained import TrainedModel
 from tests.bilm.oracle import relative_error
 from tests.bilm.pretraining.tiny import make_experiment
@@ -53,7 +52,7 @@ def layers_of(bilm, sentences=SENTENCES):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_indexer_gives_the_ids_of_the_folder(name):
-    indexer = CharacterIndexer(str(FOLDERS / name))
+    indexer = CharacterIndexer(bilm=str(FOLDERS / name))
     indexed = indexer.tokens_to_indices([Token(word) for word in SENTENCES[7]], Vocabulary())
     padded = indexer.as_padded_tensor_dict(indexed, {"elmo_tokens": len(SENTENCES[7]) + 1})
     expected = load_bilm(FOLDERS / name).characters.batch_ids([SENTENCES[7]])[0]
@@ -93,18 +92,13 @@ def test_files_of_ours_hold_the_same(name, tmp_path):
     ):
         assert fingerprint(again) == fingerprint(bilm)
         assert torch.equal(layers_of(again), expected)
-    assert allennlp_obstacle(bilm.options) == "`char_cnn.character_unit` is table"
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_types_and_tables_of_words_change_layers_little_or_not(name):
+def test_bfloat16_changes_layers_little(name):
     expected = layers_of(load_bilm(FOLDERS / name))
-    for dtype in ("bfloat16", "int8"):
-        found = layers_of(load_bilm(FOLDERS / name, dtype=dtype))
-        assert relative_error(found.float(), expected) < 0.1
-    bilm = load_bilm(FOLDERS / name)
-    bilm.precompute(["The", "語", "<S>", "unheard"])
-    torch.testing.assert_close(layers_of(bilm), expected, rtol=1e-5, atol=1e-6)
+    found = layers_of(load_bilm(FOLDERS / name, dtype="bfloat16"))
+    assert relative_error(found.float(), expected) < 0.1
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -154,13 +148,6 @@ def test_ids_by_hand():
         [[0], [0]],
     ]
     assert map_of([*SPECIALS]).word_ids("").tolist() == [6, 5, 4, 4, 4, 4, 4]
-
-
-def test_maps_are_equal_if_they_give_equal_ids():
-    assert map_of(SPECIALS) == map_of(SPECIALS) != map_of([*SPECIALS, "a"])
-    assert map_of(SPECIALS) != map_of(SPECIALS, max_characters_per_token=8)
-    assert map_of(SPECIALS) != map_of(SPECIALS, ["<oov>"])
-    assert map_of(SPECIALS, max_characters_per_token=50) != CharacterMap()
 
 
 def test_ids_of_other_tables_are_refused():
@@ -225,13 +212,9 @@ def test_characters_and_words_change_the_fingerprint():
         (dict(characters=[*SPECIALS, 7]), "among them for `char_cnn.characters`, found ['<bos>', "),
         (dict(words=["a"]), "different words with <oov> among them for `char_cnn.words`, found"),
         (dict(words="<oov>"), "for `char_cnn.words`, found '<oov>'"),
-        (dict(n_characters=262), "expected 7 for `char_cnn.n_characters`, found 262"),
-        (dict(word_dim=None), "`word_dim` with `words`, found one alone"),
-        (dict(words=None), "`word_dim` with `words`, found one alone"),
-        (dict(filters=None), "`char_cnn.filters` with `characters` and"),
+        (dict(filters=None), "`char_cnn.filters` with `characters`, found one"),
         (dict(filters=[[8, 1]]), "widths up to `max_characters_per_token` (7), found [(8, 1)]"),
         (dict(max_characters_per_token=6), "at least 7 and at most 10,000 for `char_cnn.max_char"),
-        (dict(characters=None, filters=None, n_characters=1, n_highway=1), "and no `n_highway`"),
     ],
     ids=lambda value: str(value) if isinstance(value, dict) else "",
 )
@@ -300,8 +283,8 @@ KNOWN = '{"config_path": "/home/them/cnn_50_100_512_4096_sample.json"}'
         ),
         (write("model.json", "\x00"), "model.json: expected a JSON object, found JSONDecodeError"),
         (write("model.json", "{}"), "model.json: `encoder.name` is missing; expected elmo"),
-        (configure("encoder", name="lstm"), "expected elmo (an encoder of type lstm is another"),
-        (configure("token_embedder", name="lstm"), "expected cnn (words cannot be read by an LSTM"),
+        (configure("encoder", name="lstm"), "expected elmo for `encoder.name`, found 'lstm'"),
+        (configure("token_embedder", name="lstm"), "expected cnn for `token_embedder.name`, found"),
         (configure("token_embedder", word_dim=0, char_dim=0), "above 0, found 0 for both"),
         (configure("token_embedder", filters=[]), "`token_embedder.filters`, found []"),
         (configure("token_embedder", filters=[[13, 1]]), "widths up to `max_characters_per_token`"),
@@ -363,24 +346,10 @@ KNOWN = '{"config_path": "/home/them/cnn_50_100_512_4096_sample.json"}'
             tensors("encoder.pkl", lambda state: {name: v.long() for name, v in state.items()}),
             "(32, 6) as forward_layer_0.input_linearity.weight, found (32, 6) of int64",
         ),
-        *(
-            (
-                tensors(
-                    "token_embedder.pkl", lambda state, b=bias: {**state, "projection.bias": b}
-                ),
-                "as projection.bias, found (6,) of float32 that are not stored one by one",
-            )
-            for bias in (
-                torch.zeros(1).expand(6),
-                torch.zeros(6).to_sparse(),
-                torch.zeros(6, device="meta"),
-            )
-        ),
         # Its own configuration has other widths.
         (write("config.json", KNOWN), "expected floats of shape (512, 2148) as projection.weight"),
     ],
 )
-@pytest.mark.filterwarnings("ignore:Validating sparse tensor invariants")
 def test_damaged_and_half_folders_are_refused_by_name(folder, damage, expected):
     damage(folder)
     assert is_many_langs(folder)
@@ -396,7 +365,7 @@ def test_a_cut_file_of_tensors_is_refused(folder):
         for size in (0, 100, len(content) // 2, len(content) - 1):
             (folder / name).write_bytes(content[:size])
             with pytest.raises(ConfigurationError, match=f"{name} cannot be read"):
-                read_many_langs(folder)
+                load_bilm(folder)
         (folder / name).write_bytes(content)
 
 
@@ -451,19 +420,14 @@ def test_a_model_configuration_is_read_in_the_folder_only(folder, tmp_path):
     load_bilm(folder)
 
 
-def test_weights_of_another_folder_are_refused():
-    with pytest.raises(ConfigurationError, match="does not fit the options: expected `char_cnn"):
-        load_weights(load_bilm(FOLDERS / "both"), FOLDERS / "characters")
-    assert find_softmax(FOLDERS / "both", load_bilm(FOLDERS / "both").options) is None
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_a_language_model_continues_from_its_weights(name, tmp_path):
+    load_bilm(FOLDERS / name).save_pretrained(tmp_path / "ours")
     experiment = make_experiment(tmp_path, "sentences", num_epochs=1)
     for part in ("dataset_reader", "model"):
         del experiment[part]["options"]
-        experiment[part]["options_file"] = str(FOLDERS / name)
-    experiment["model"]["initial_weights"] = str(FOLDERS / name)
+        experiment[part]["options_file"] = str(tmp_path / "ours/config.json")
+    experiment["model"]["initial_weights"] = str(tmp_path / "ours/model.safetensors")
     model = train_model(Params(experiment), str(tmp_path / "run"))
     before = load_bilm(FOLDERS / name).state_dict()
     after = model.bilm.state_dict()

@@ -94,15 +94,11 @@ def test_parameters_with_the_names_of_packed_ones_stay(make_bilm, tmp_path):
     assert same(TrainedModel.read(archive).bilm(), inside)
 
 
-def test_one_of_several_bilms_is_taken_by_name(make_bilm, tmp_path):
-    bilms = {"left": make_bilm(seed=1), "right": make_bilm(seed=2, dim=7)}
-    model = torch.nn.ModuleDict({name: StandIn(bilm) for name, bilm in bilms.items()})
+def test_a_model_of_several_bilms_is_refused(make_bilm, tmp_path):
+    model = torch.nn.ModuleDict({name: StandIn(make_bilm()) for name in ("left", "right")})
     trained = TrainedModel.read(save_run(model, Vocabulary(), tmp_path / "two")[0])
-    assert same(trained.bilm("right.bilm"), bilms["right"])
-    with pytest.raises(ConfigurationError, match="no name; the model holds left.bilm, right.b"):
+    with pytest.raises(ConfigurationError, match="one biLM; the model holds left.bilm, right.b"):
         trained.bilm()
-    with pytest.raises(ConfigurationError, match="found middle; .* left.bilm, right.bilm"):
-        trained.bilm("middle")
 
 
 def test_half_precision_is_widened(model, make_bilm, tmp_path):

@@ -91,7 +91,6 @@ HDF5 = [
     (put("CNN/b_cnn_1", numpy.array([(1, 2.0)] * 8, "i4,f4")), [f"tensor CNN/b_cnn_1 {FLOATS} "]),
     (with_external, [EXTERNAL]),
     (with_virtual, [EXTERNAL]),
-    (put("/".join("g" * 5000), 1.0), ["expected weights, found nested groups"]),
     (put("char_embed", h5py.Empty("f4")), ["shape (261, 8) for tensor char_embed, found ()"]),
     (put("char_embed", numpy.zeros((261, 9))), ["(261, 8)", "char_embed, found (261, 9)"]),
     (put("char_embed", numpy.zeros((262, 8))), ["found (262, 8)"]),
@@ -194,7 +193,7 @@ def test_a_folder_is_named_as_one(bilm, tmp_path):
     bilm.save_pretrained(tmp_path / "exported")
     with pytest.raises(
         ConfigurationError,
-        match=r"exported is a folder without weights.th or best.th. Set `weight_file` \(or ELMO_W",
+        match="exported is a folder without weights.th or best.th. Name a file in it.",
     ):
         load_bilm(tmp_path / "exported" / "config.json", tmp_path / "exported")
 

@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from elmo_plugin.bilm.pretraining.perplexity import Perplexity
+from elmo_plugin.bilm.pretraining.language_model import Perplexity
 
 # Direction, losses of single predictions in nats.
 BATCHES = [

@@ -1,5 +1,4 @@
 import gzip
-import os
 import tracemalloc
 from random import Random
 
@@ -78,12 +77,6 @@ def test_a_path_that_stands_for_nothing_is_refused(folder, path):
         find_shards(path)
     with pytest.raises(ConfigurationError, match="empty list"):
         find_shards([])
-
-
-def test_a_pipe_is_refused(folder):
-    os.mkfifo("pipe")
-    with pytest.raises(ConfigurationError, match="pipe can be read only once"):
-        Text("pipe")
 
 
 def test_unshuffled_text_is_read_as_it_stands(folder):

@@ -4,11 +4,9 @@ import multiprocessing
 import os
 import random
 import shutil
-import zlib
 from collections import namedtuple
 from pathlib import Path
 
-import lmdb
 import numpy
 import pytest
 import torch
@@ -43,14 +41,6 @@ def right_entries(cache, numbers):
         assert numpy.array_equal(layers, entry(int.from_bytes(key, "little"))[1])
         found += 1
     return found
-
-
-def exit_code(function, *arguments):
-    """Runs a function in another process."""
-    process = PROCESSES.Process(target=function, args=arguments)
-    process.start()
-    process.join()
-    return process.exitcode
 
 
 @pytest.fixture
@@ -143,12 +133,6 @@ def test_several_processes_share_it(path, reopen):
     assert right_entries(reopen(), range(150)) == 150
 
 
-def _write(path, numbers):
-    cache = LayerCache(path, WIDTH)
-    fill(cache, numbers)
-    cache.flush()
-
-
 def test_a_forked_child_leaves_the_store_alone(path, reopen, monkeypatch):
     cache = reopen()
     monkeypatch.setitem(LayerCache._opened, path, cache)
@@ -162,63 +146,6 @@ def test_a_forked_child_leaves_the_store_alone(path, reopen, monkeypatch):
         os._exit(right_entries(cache, range(15)))
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert right_entries(cache, range(15)) == 10
-
-
-def _read_what_is_left(path):
-    try:
-        cache = LayerCache(path, WIDTH)
-    except (OSError, lmdb.Error):
-        return
-    assert right_entries(cache, range(200)) < 200
-    fill(cache, range(200))
-    cache.flush()
-    assert not cache._writable or right_entries(cache, range(200)) == 200
-
-
-@pytest.mark.parametrize("share", [0.0, 0.1, 0.9, 0.99])
-def test_a_file_cut_short_is_never_taken_for_layers(path, share):
-    assert exit_code(_write, path, range(200)) == 0
-    size = os.path.getsize(path / "data.mdb")
-    os.truncate(path / "data.mdb", int(share * size))
-    # Reading beyond the end of a mapped file would kill the process.
-    assert exit_code(_read_what_is_left, path) == 0
-
-
-def test_an_entry_under_another_key_is_not_taken(path, reopen):
-    cache = reopen()
-    fill(cache, range(2))
-    cache.flush()
-    cache._environment.close()
-    with lmdb.open(str(path)) as store, store.begin(write=True) as transaction:
-        transaction.put(entry(0)[0], transaction.get(entry(1)[0]))
-    assert right_entries(reopen(), range(2)) == 1
-
-
-def test_entries_of_an_earlier_version_are_used(path, reopen):
-    key, layers = entry(0)
-    payload = layers.tobytes()
-    header = zlib.crc32(payload, zlib.crc32(key)).to_bytes(4, "little")
-    with lmdb.open(str(path)) as store, store.begin(write=True) as transaction:
-        transaction.put(key, header + len(layers).to_bytes(4, "little") + payload)
-    assert right_entries(reopen(), [0]) == 1
-
-
-def test_flipped_bytes_are_never_taken_for_layers(path, reopen, caplog):
-    cache = reopen()
-    fill(cache, range(200))
-    cache.flush()
-    cache._environment.close()
-    generator = random.Random(0)
-    content = bytearray((path / "data.mdb").read_bytes())
-    for _ in range(200):
-        content[generator.randrange(8192, len(content))] ^= 1 << generator.randrange(8)
-    (path / "data.mdb").write_bytes(content)
-    cache = reopen()
-    found = right_entries(cache, range(200))
-    assert found < 200 and any("damaged" in message for message in caplog.messages)
-    fill(cache, range(200))
-    cache.flush()
-    assert not cache._writable or right_entries(cache, range(200)) == 200
 
 
 def test_a_full_disk_stops_writing_with_one_warning(reopen, monkeypatch, caplog):
@@ -243,7 +170,7 @@ def test_a_folder_deleted_while_open_loses_only_its_entries(path, reopen, caplog
     cache.flush()
     shutil.rmtree(path)
     fill(cache, range(5, 10))
-    cache.report()
+    cache.flush()
     (message,) = [r.getMessage() for r in caplog.records if r.levelname == "WARNING"]
     assert "does not grow any more" in message
     assert right_entries(cache, range(10)) == 5

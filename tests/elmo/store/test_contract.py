@@ -21,7 +21,7 @@ from elmo_plugin.util.errors import ConfigurationError
 from tests.elmo.store.reading import read, same
 
 NUM_LINES = 4
-SETTINGS = {"batch_size": 1, "dtype": "float32", "compression": "none"}
+SETTINGS = {"batch_size": 1, "dtype": "float32", "compression": "none", "layers": "all"}
 
 
 def vectors_of(line, size=40):
@@ -38,7 +38,7 @@ class Index:
 
     def add(self, index, line):
         words = ["a", "b", "c"][: line + 1]
-        index.add(line + 1, words, range(len(words)), vectors_of(line))
+        index.add(line + 1, words, vectors_of(line))
         is_last = line + 1 == NUM_LINES
         index.commit(num_lines=line + 1, text_sha256=f"digest of {line}", complete=is_last)
 

@@ -5,6 +5,7 @@ import pytest
 import spacy
 from allennlp.models import load_archive
 from allennlp.predictors import Predictor
+from spacy import displacy
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 
@@ -14,6 +15,7 @@ from elmo_plugin.util.errors import ConfigurationError
 from tests.trained import FIXTURES
 
 TEXT = "Ada lives in London. Tom met Anna in Paris!"
+COREFERENT = "Anna lost her keys. She was late."
 SENTENCES = [["Ada", "lives", "in", "London", "."], ["Tom", "met", "Anna", "in", "Paris", "!"]]
 SRL = FIXTURES / "corpora/srl/train.gold_conll"
 COREF = FIXTURES / "corpora/coref/train.gold_conll"
@@ -131,13 +133,24 @@ def test_verbs_are_what_the_pipeline_has_tagged(pipeline, archive_of, annotation
     assert [frame.verb.text for frame in doc._.srl] == ["wanted", "be"]
 
 
-def test_without_tags_the_error_says_what_is_missing(pipeline, archive_of):
+def test_without_tags_the_shipped_tagger_finds_the_verbs(pipeline, archive_of):
+    nlp = pipeline("elmo_srl", archive=archive_of("srl"))
+    assert [frame.verb.text for frame in nlp(TEXT)._.srl] == ["lives", "met"]
+
+
+@pytest.fixture
+def no_tagger(monkeypatch):
+    for module in ("tasks.srl.predictor", "integrations.for_spacy.tasks"):
+        monkeypatch.setattr(f"elmo_plugin.{module}.shipped_archives", dict)
+
+
+def test_without_tags_and_tagger_the_error_says_what_is_missing(pipeline, archive_of, no_tagger):
     nlp = pipeline("elmo_srl", archive=archive_of("srl"))
     with pytest.raises(ConfigurationError, match="elmo_srl: expected a document with tags.*Ada"):
         nlp(TEXT)
 
 
-def test_an_error_handler_of_spacy_can_skip_a_document(pipeline, archive_of):
+def test_an_error_handler_of_spacy_can_skip_a_document(pipeline, archive_of, no_tagger):
     nlp = pipeline("elmo_srl", archive=archive_of("srl"))
     failed = []
     nlp.set_error_handler(lambda name, pipe, docs, error: failed.extend(docs))
@@ -181,13 +194,13 @@ def test_what_is_stored_is_an_archive_of_allennlp(pipeline, archive_of, predicto
 
 def test_a_document_keeps_its_frames_and_clusters_when_it_is_stored(pipeline, archive_of):
     nlp = pipeline("elmo_srl", archive=archive_of("srl"), predicates="all")
-    nlp.add_pipe("elmo_coref", config={"archive": str(archive_of("coref"))})
-    doc = nlp(TEXT)
+    nlp.add_pipe("elmo_coref")
+    doc = nlp(COREFERENT)
     unprocessed = nlp.make_doc(TEXT)
     assert unprocessed._.srl == [] and unprocessed._.coref_clusters == []
     again = Doc(nlp.vocab).from_bytes(doc.to_bytes())
     assert frames(again) == frames(doc) and frames(doc)
-    assert clusters(again) == clusters(doc)
+    assert clusters(again) == clusters(doc) != []
 
 
 @pytest.mark.parametrize(
@@ -196,12 +209,39 @@ def test_a_document_keeps_its_frames_and_clusters_when_it_is_stored(pipeline, ar
         ("srl", {"predicates": "some"}, "one of verbs, all, found 'some'"),
         ("srl", {"predicates": "all"}, "expected an archive of elmo-srl.*of elmo-ner"),
         ("task", {"archive": ""}, "no trained model of any task comes with the project"),
+        ("ner", {"archive": "no/model.tar.gz"}, "no/model.tar.gz"),
     ],
 )
-def test_a_wrong_setting_is_named(pipeline, archive_of, component, settings, message):
+def test_a_wrong_setting_is_named_when_the_component_is_added(
+    pipeline, archive_of, component, settings, message
+):
     settings = {"archive": archive_of("ner"), **settings}
-    with pytest.raises(ConfigurationError, match=message):
-        pipeline(f"elmo_{component}", **settings)(TEXT)
+    with pytest.raises((ConfigurationError, FileNotFoundError), match=message):
+        pipeline(f"elmo_{component}", **settings)
+
+
+def test_a_pipeline_of_a_config_reads_no_file_before_it_is_needed():
+    config = spacy.blank("en").config
+    config["nlp"]["pipeline"] = ["elmo_ner"]
+    config["components"] = {"elmo_ner": {"factory": "elmo_ner", "archive": "no/model.tar.gz"}}
+    nlp = spacy.util.load_model_from_config(config)
+    with pytest.raises((ConfigurationError, FileNotFoundError), match="no/model.tar.gz"):
+        nlp(TEXT)
+
+
+def test_displacy_draws_entities_in_colours_and_clusters_as_spans(pipeline):
+    doc = Doc(spacy.blank("en").vocab, words=["Ada", "slept"])
+    doc.ents = [Span(doc, 0, 1, "PER")]
+    assert "background: #aa9cfc" in displacy.render(doc, style="ent", jupyter=False)
+    # The shipped model: one of the fixture corpus finds hardly any.
+    nlp = pipeline("elmo_coref")
+    doc = nlp(COREFERENT)
+    assert [span.text for span in doc.spans["coref_clusters_1"]] == ["Anna", "her", "She"]
+    assert list(doc.spans) == ["coref_clusters_1"]
+    # Another call replaces them.
+    assert clusters(nlp.get_pipe("elmo_coref")(doc)) == [[(0, 1), (2, 3), (5, 6)]]
+    options = {"spans_key": "coref_clusters_1"}
+    assert "Anna" in displacy.render(doc, style="span", options=options, jupyter=False)
 
 
 def test_any_task_has_a_component(pipeline, archive_of, predictor_of):
@@ -209,5 +249,5 @@ def test_any_task_has_a_component(pipeline, archive_of, predictor_of):
     lines = [{"tokens": words} for words in SENTENCES]
     for found, expected in zip(doc._.elmo_task, predictor_of("sst").predict_batch_json(lines)):
         assert (found["tokens"], found["label"]) == (expected["tokens"], expected["label"])
-    with pytest.raises(ConfigurationError, match="SnliPredictor reads pairs of texts"):
-        pipeline("elmo_task", archive=archive_of("snli"))(TEXT)
+    with pytest.raises(ConfigurationError, match="reads pairs of texts"):
+        pipeline("elmo_task", archive=archive_of("snli"))

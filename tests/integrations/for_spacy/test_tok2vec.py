@@ -5,6 +5,9 @@ import numpy
 import pytest
 import spacy
 import torch
+from spacy.cli.convert import convert
+from spacy.cli.init_config import fill_config
+from spacy.cli.train import train
 from spacy.tokens import Doc
 from spacy.training import Example
 from thinc.api import SGD, set_dropout_rate
@@ -12,6 +15,7 @@ from thinc.api import SGD, set_dropout_rate
 from elmo_plugin.elmo import Elmo
 from elmo_plugin.integrations.for_spacy import elmo_tok2vec
 from elmo_plugin.util.errors import ConfigurationError
+from tests.guide import FIXTURES, PROJECT, blocks
 
 SENTENCES = [["They", "play", "chess", "."], ["The", "play", "began"]]
 TAGGED = [("I like green eggs", "N V J N"), ("Eat blue ham\n\nnow", "V J N _SP R")]
@@ -189,3 +193,25 @@ def test_a_cache_changes_no_prediction(options_file, weight_file, tmp_path, monk
     # The cache has half precision.
     numpy.testing.assert_allclose(cached, plain, rtol=2e-3, atol=2e-3)
     assert any((tmp_path / "cache").iterdir())
+
+
+def test_the_training_of_the_guide_ends_with_entities(tmp_path):
+    (config,) = (b for b in blocks(PROJECT / "docs/spacy.md") if b.file == "config.cfg")
+    shipped = f'bilm = "{PROJECT}/pretrained/small"'
+    text = config.text.replace("options_file = null", shipped)
+    (tmp_path / "config.cfg").write_text(text)
+    fill_config(tmp_path / "full.cfg", tmp_path / "config.cfg")
+    paths = {}
+    for part in ("train", "dev"):
+        convert(
+            FIXTURES / f"corpora/ner/{part}.conll",
+            tmp_path,
+            converter="ner",
+            silent=True,
+            file_type="spacy",
+        )
+        paths[f"paths.{part}"] = str(tmp_path / f"{part}.spacy")
+    train(tmp_path / "full.cfg", tmp_path / "out", overrides=paths)
+    nlp = spacy.load(tmp_path / "out/model-best")
+    assert nlp.meta["performance"]["ents_f"] > 0.5
+    assert nlp("Ada Lovelace lives in London.").ents

@@ -47,32 +47,6 @@ def test_another_processor_or_compiler_builds_its_own(cache, monkeypatch):
 
 
 @needs_compiler
-@pytest.mark.parametrize("content", [b"", b"no library", "half"], ids=["empty", "foreign", "cut"])
-def test_a_damaged_library_is_built_anew(cache, content):
-    compiled_kernels()
-    (built,) = cache.iterdir()
-    right = built.read_bytes()
-    # Another file: this one is in use.
-    built.unlink()
-    built.write_bytes(right[: len(right) // 2] if content == "half" else content)
-    compiled_kernels.cache_clear()
-    assert compiled_kernels() is not None
-    assert right in [path.read_bytes() for path in cache.iterdir()]
-
-
-@needs_compiler
-def test_a_library_of_another_user_is_not_loaded(cache, monkeypatch):
-    compiled_kernels()
-    user = os.getuid()
-    monkeypatch.setattr(os, "getuid", lambda: user + 1)
-    (built,) = cache.iterdir()
-    before = built.stat().st_ino
-    compiled_kernels.cache_clear()
-    compiled_kernels()
-    assert [path.stat().st_ino for path in cache.iterdir()] != [before]
-
-
-@needs_compiler
 def test_the_compiler_may_be_given_with_arguments_or_called_by_another_program(
     cache, tmp_path, monkeypatch
 ):

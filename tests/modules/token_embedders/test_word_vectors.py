@@ -1,7 +1,3 @@
-import sys
-import zipfile
-from types import SimpleNamespace
-
 import numpy
 import pytest
 import torch
@@ -11,6 +7,7 @@ from allennlp.data import Vocabulary
 from allennlp.modules import TokenEmbedder
 
 from elmo_plugin.modules.token_embedders.word_vectors import WordVectors
+from elmo_plugin.util import files
 
 LINES = ["the 1 2 3", "play 4 5 6", "at the 0 0 1", "Zeus 7 8 9", "hut -1 -2 -3"]
 VECTORS = {line.rsplit(" ", 3)[0]: [float(n) for n in line.rsplit(" ", 3)[1:]] for line in LINES}
@@ -28,11 +25,7 @@ def path(tmp_path):
 
 def write(path, lines=LINES):
     text = "\n".join(lines) + "\n"
-    if path.suffix == ".zip":
-        with zipfile.ZipFile(path, "w") as archive:
-            archive.writestr("inside.txt", text)
-    else:
-        path.write_text(text, encoding="utf-8")
+    path.write_text(text, encoding="utf-8")
     return str(path)
 
 
@@ -126,13 +119,10 @@ def test_a_file_of_few_of_the_words_is_warned_of(path, num_others, is_warned, ca
 
 
 def test_a_file_may_be_at_a_url(tmp_path, vocab, monkeypatch):
-    copy = write(tmp_path / "v.zip")
-    monkeypatch.setitem(
-        sys.modules, "cached_path", SimpleNamespace(cached_path=lambda url, **settings: copy)
-    )
-    for url in ("https://host/v.zip", "(https://host/v.zip)#inside.txt"):
-        embedder = WordVectors(vocab, 3, url)
-        assert vectors_of(embedder, vocab, ["play"]) == [VECTORS["play"]]
+    copy = write(tmp_path / "v.txt")
+    monkeypatch.setattr(files, "download", lambda url: copy)
+    embedder = WordVectors(vocab, 3, "https://host/v.txt")
+    assert vectors_of(embedder, vocab, ["play"]) == [VECTORS["play"]]
 
 
 def test_a_file_that_does_not_fit_is_refused(tmp_path, vocab):

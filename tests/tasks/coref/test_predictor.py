@@ -90,7 +90,6 @@ def test_a_text_gets_clusters_with_their_places_and_words():
                 {"sentence": 1, "start": 3, "end": 3, "text": "keys", "characters": [25, 29]},
             ],
         ],
-        "marked_text": "[1 [0 Her ] [2 keys ] ] !\nAnna lost [1 [0 her ] [2 keys ] ] .",
     }
 
 

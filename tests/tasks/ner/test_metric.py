@@ -4,7 +4,7 @@ from typing import Iterable, List, Tuple
 import pytest
 from seqeval.metrics import classification_report
 
-from elmo_plugin.tasks.ner.metric import EntityF1
+from elmo_plugin.tasks.ner.metric import EntityF1, TagAccuracy
 from tests.tasks.span_tables import read_table, span_cases
 
 TYPES = ("PER", "LOC")
@@ -112,3 +112,12 @@ def test_table_has_the_overall_row_first_and_the_accuracy_last():
         "       PER        1       1       1  100.00  100.00  100.00",
         "Accuracy 75.00 over 8 tokens.",
     ]
+
+
+def test_accuracy_of_plain_tags_is_that_of_the_tokens():
+    metric = TagAccuracy()
+    assert metric.get_metric() == {}
+    metric([["A", "B", "B"], []], [["A", "A", "B"], []])
+    metric([["I-A"]], [["B-A"]])
+    assert metric.get_metric(reset=True) == {"accuracy": 0.5}
+    assert metric.get_metric() == {}

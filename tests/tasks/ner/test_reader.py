@@ -56,3 +56,20 @@ def test_the_scheme_of_a_file_does_not_change_its_instances():
     for tags in ("I-A I-A B-A", "B-A I-A B-A", "B-A E-A S-A", "B-A L-A U-A"):
         instance = TagReader().text_to_instance(tokens, tags.split())
         assert instance["tags"].labels == ["B-A", "L-A", "U-A"]
+
+
+def test_plain_tags_of_columns_and_of_conllu_stay_as_they_are(tmp_path):
+    path = tmp_path / "x.conll"
+    path.write_text(TEXT)
+    (first, *_) = TagReader(tag_column=2, tags="plain").read(path)
+    assert first["tags"].labels == first["metadata"]["gold_tags"] == ["NNP", "NNP", "NNP", "VBD"]
+    path = tmp_path / "x.conllu.gz"
+    rows = ["# x", "1-2\tAdaran" + 8 * "\t_", "1\tAda\t_\tPROPN\tNNP" + 5 * "\t_", ""]
+    path.write_text("\n".join([*rows, "1\tGo" + 8 * "\t_", ""]))
+    tagged, untagged = TagReader(tags="plain", tag="xpos").read(path)
+    assert tagged["tags"].labels == ["NNP"] and "tags" not in untagged.fields
+    assert untagged["metadata"]["gold_tags"] is None
+    with pytest.raises(ConfigurationError, match="`tag` to be one of upos, xpos, .*'lemma'"):
+        TagReader(tag="lemma")
+    with pytest.raises(ConfigurationError, match="`tags` to be one of spans, plain"):
+        TagReader(tags="BIO")

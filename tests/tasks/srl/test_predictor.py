@@ -103,6 +103,28 @@ def test_verbs_are_those_that_the_spacy_model_finds(make, tmp_path, rules, found
     assert [(frame["predicate"], frame["lemma"]) for frame in frames] == found
 
 
+def test_without_a_spacy_model_the_shipped_tagger_finds_verbs(make):
+    lines = [
+        {"sentence": "They wanted to play chess."},
+        {"tokens": ["Chess", "!"]},
+        {"tokens": ["They", "play"], "predicates": [0]},
+        {"sentence": " "},
+    ]
+    predictor = make()
+    outputs = predictor.predict_batch_json(lines)
+    found = [[frame["predicate"] for frame in output["frames"]] for output in outputs]
+    assert found == [[1, 3], [], [0], []]
+    # Before the predicates are named, a sentence counts once for limits of its length.
+    assert len(predictor.texts(lines[0])) == 1
+    assert predictor.completed(lines[0]) == {**lines[0], "predicates": [1, 3]}
+
+
+def test_without_a_tagger_the_error_says_what_finds_verbs(make, monkeypatch):
+    monkeypatch.setattr("elmo_plugin.tasks.srl.predictor.shipped_archives", dict)
+    with pytest.raises(ValueError, match='expected "predicates".*en_core_web_sm'):
+        make().predict("They play.")
+
+
 def test_a_spacy_model_without_a_tagger_is_named(make, tmp_path):
     spacy.blank("en").to_disk(tmp_path / "blank")
     predictor = make(spacy_model=str(tmp_path / "blank"))

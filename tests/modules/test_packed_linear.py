@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch.nn.functional import linear
 
-from elmo_plugin.modules.linear import packed
-from elmo_plugin.modules.linear.packed import (
+from elmo_plugin.modules import packed_linear as packed
+from elmo_plugin.modules.packed_linear import (
     HAS_ONEDNN,
     ONEDNN_TAKES_BFLOAT16,
     PackedLinear,

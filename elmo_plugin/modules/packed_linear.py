@@ -158,10 +158,6 @@ class PackedLinear(torch.nn.Linear):
             return self.cached(PackedMatrix)
         return PackedMatrix(self.weight)
 
-    def values(self) -> torch.Tensor:
-        """The weight, as a recurrent layer reads it."""
-        return self.weight
-
     def drop_packed(self) -> None:
         """Forgets packed copies before a forward pass that autograd tracks."""
         self._copies = {}
@@ -182,16 +178,9 @@ class PackedLinear(torch.nn.Linear):
         self._copies = {}
         return super()._apply(fn, recurse)
 
-    def _load_from_state_dict(
-        self, state_dict: Dict[str, torch.Tensor], prefix: str, *args: Any
-    ) -> None:
+    def _load_from_state_dict(self, *args: Any) -> None:
         self._copies = {}
-        name, scale = f"{prefix}weight", state_dict.get(f"{prefix}scale")
-        if scale is not None and name in state_dict and self.weight.is_floating_point():
-            # This is the state of an `Int8Linear`.
-            state_dict = {**state_dict, name: state_dict[name] * scale.unsqueeze(1)}
-            del state_dict[f"{prefix}scale"]
-        super()._load_from_state_dict(state_dict, prefix, *args)
+        super()._load_from_state_dict(*args)
 
     def __getstate__(self) -> Dict[str, Any]:
         # oneDNN's layout can be neither copied nor pickled; a copy of the layer packs again.

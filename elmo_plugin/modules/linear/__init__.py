@@ -1,1 +1,0 @@
-"""Linear layers whose weights are packed for many small matrix products."""

@@ -1,0 +1,132 @@
+"""What a corpus holds, and what of it may harm a model that is trained on it."""
+
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Any, Callable, Dict, Iterable, Iterator, List
+
+from allennlp.data import Field, Instance
+from allennlp.data.fields import LabelField, ListField, SequenceLabelField, TextField
+
+from elmo_plugin.tasks.reader import TaskReader
+from elmo_plugin.util.word_vectors import vector_lines
+
+# Labels of fewer instances or spans are hardly learnt.
+_RARE = 10
+# The first tag of a span, and tags that begin none. Other tags count by themselves.
+_OF_SPAN = re.compile(r"[BU]-(.+)|[IL]-.+|O")
+
+
+@dataclass
+class CorpusSummary:
+    """RAM grows with the distinct words and with 8 bytes for each distinct instance."""
+
+    num_instances: int = 0
+    num_empty: int = 0
+    num_unlabelled: int = 0
+    #: The most words of an instance.
+    longest: int = 0
+    #: Counts of words and of labels. Spans count, not their tags.
+    words: Counter = field(default_factory=Counter)
+    labels: Counter = field(default_factory=Counter)
+    #: Counts of digests of the inputs, without labels.
+    inputs: Counter = field(default_factory=Counter)
+
+    def add(self, instance: Instance, reader: TaskReader) -> None:
+        words = list(_words(instance[name] for name in reader.text_fields))
+        self.num_instances += 1
+        self.num_empty += not words
+        self.num_unlabelled += reader.gold_field not in instance.fields
+        self.longest = max(self.longest, len(words))
+        self.words.update(words)
+        self.labels.update(_labels(instance, reader.gold_field))
+        self.inputs[_digest(instance, reader)] += 1
+
+
+def summarise(
+    instances: Iterable[Instance], reader: TaskReader, advance: Callable[[int], Any]
+) -> CorpusSummary:
+    """Reads instances as a stream, and calls `advance` with 1 after each."""
+    summary = CorpusSummary()
+    for instance in instances:
+        summary.add(instance, reader)
+        advance(1)
+    return summary
+
+
+def shares_without_vectors(
+    path: str, parts: Iterable[CorpusSummary], lowercase: bool
+) -> List[float]:
+    """The share of the running words of each corpus that a file of word vectors lacks."""
+    counts: List[Counter] = []
+    for part in parts:
+        counts.append(Counter())
+        for word, number in part.words.items():
+            counts[-1][word.lower() if lowercase else word] += number
+    totals = [max(1, of_part.total()) for of_part in counts]
+    for _, line in vector_lines(path):
+        word = line.partition(" ")[0]
+        for of_part in counts:
+            of_part.pop(word, None)
+    return [of_part.total() / total for of_part, total in zip(counts, totals)]
+
+
+def warnings_about(parts: Dict[str, CorpusSummary]) -> Iterator[str]:
+    """A sentence for each thing to look at. `parts` are `train` and perhaps `dev` and `test`."""
+    train = parts["train"]
+    rare = [name for name, number in train.labels.items() if number < _RARE]
+    if rare:
+        yield f"fewer than {_RARE} examples in train have each of these labels: {_listed(rare)}."
+    for name, part in parts.items():
+        of = f"of {part.num_instances:,} instances of {name}"
+        repeated = part.num_instances - len(part.inputs)
+        shared = sum(n for key, n in part.inputs.items() if key in train.inputs)
+        unknown = sorted(part.labels.keys() - train.labels.keys())
+        if part.num_empty:
+            yield f"{part.num_empty:,} {of} have no words."
+        if part.num_unlabelled:
+            yield f"{part.num_unlabelled:,} {of} have no label, and teach or measure nothing."
+        if repeated:
+            yield f"{repeated:,} {of} repeat another one."
+        if shared and name != "train":
+            yield f"{shared:,} {of} are also in train, so its scores are too good."
+        if unknown:
+            yield f"{name} has labels that train lacks, never predicted: {_listed(unknown)}."
+
+
+def _listed(names: List[str], most: int = 8) -> str:
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
+
+
+def _words(fields: Iterable[Field]) -> Iterator[str]:
+    for each in fields:
+        if isinstance(each, ListField):
+            yield from _words(each.field_list)
+        elif isinstance(each, TextField):
+            yield from (token.text for token in each)
+
+
+def _labels(instance: Instance, name: str) -> Iterator[str]:
+    label = instance.fields.get(name)
+    if isinstance(label, LabelField):
+        # A label with a fixed index has its name in the metadata.
+        is_name = isinstance(label.label, str)
+        yield label.label if is_name else instance["metadata"].metadata["label"]
+    elif isinstance(label, SequenceLabelField):
+        for tag in label.labels:
+            found = _OF_SPAN.fullmatch(tag)
+            if not found or found[1]:
+                yield found[1] if found else tag
+
+
+def _digest(instance: Instance, reader: TaskReader) -> int:
+    """Of the texts and of what else the model reads of tokens, such as the mark of a predicate."""
+    inputs = []
+    for name, each in instance.fields.items():
+        if name in reader.text_fields:
+            inputs.append("\0".join(_words([each])))
+        elif isinstance(each, SequenceLabelField) and name != reader.gold_field:
+            inputs.append(" ".join(map(str, each.labels)))
+    return int.from_bytes(blake2b("\1".join(inputs).encode(), digest_size=8).digest(), "big")

@@ -1,0 +1,156 @@
+"""What a predictor reads: raw text, JSON lines or a corpus, recognised by its first lines."""
+
+import json
+import os
+import re
+import sys
+from contextlib import contextmanager
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Callable, Iterable, Iterator, List, NamedTuple, Optional, Tuple
+
+from allennlp.predictors import Predictor
+
+from elmo_plugin.corpora.records import read_records, records_format
+from elmo_plugin.tasks.predictor import TaskPredictor
+from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.files import is_pipe
+from elmo_plugin.util.text_files import Source, has_suffix, numbered_lines
+
+FORMATS = ("text", "json", "corpus")
+STANDARD_INPUT = "-"
+# By so many lines a format is recognised.
+_NUM_LINES = 50
+# The beginning of errors of `TaskPredictor.load_line`.
+_LINE = re.compile(r"^non-empty line \d+: ")
+
+#: Numbers and texts of lines.
+Lines = Iterator[Tuple[int, str]]
+
+
+class Inputs(NamedTuple):
+    """What `predict_batch_json` reads or, of a corpus, `predict_batch_instance`."""
+
+    #: For the user: `reviews.txt: read as JSON lines`.
+    description: str
+    is_corpus: bool
+    items: Iterator[Any]
+
+
+def read_inputs(
+    predictor: Predictor, path: str, format: Optional[str] = None, text: Optional[str] = None
+) -> Inputs:
+    """
+    Streams the inputs in a file, plain or gzip, in standard input (`-`), or in a `text` that `path`
+    then only names. `format` is one of `FORMATS`, or `None` to recognise it. A predictor of another
+    package reads JSON lines. Raises `ConfigurationError` if there is no input, and `ValueError`
+    with file and line for a wrong one.
+    """
+    name = "standard input" if path == STANDARD_INPUT else path
+    if text is None and os.path.isdir(path):
+        items = predictor._dataset_reader.read(path)
+        return Inputs(f"{name}: read as a corpus", True, at_least_one(items, name))
+    # A terminal shows each answer at once.
+    most = 1 if path == STANDARD_INPUT and sys.stdin.isatty() else _NUM_LINES
+    lines = _lines(path, text)
+    head = _first(lines, most)
+    shown = [line for _, line in head if line.strip()]
+    if not shown:
+        raise ConfigurationError(f"{name}: expected at least one instance to predict, found none.")
+    lines = chain(head, lines)
+    is_file = text is None and path != STANDARD_INPUT and not is_pipe(path)
+    source = _Source(name, lines, path if is_file else None)
+    if not isinstance(predictor, TaskPredictor):
+        return Inputs(f"{name}: read as JSON lines", False, source.loaded(predictor.load_line))
+    found = predictor.corpus_format(shown)
+    if format == "corpus" or (format is None and found):
+        title, suffix = found or ("a corpus", "")
+        items = source.read(predictor._dataset_reader.read, suffix)
+        return Inputs(f"{name}: read as {title}", True, at_least_one(items, name))
+    found = records_format(shown, list(predictor.example))
+    if format is None and found and found[1] != ".jsonl":
+        items = source.read(partial(_records, predictor), found[1])
+        return Inputs(f"{name}: read as {found[0]}", False, items)
+    is_object = shown[0].lstrip().startswith("{")
+    if format == "text" or (format is None and predictor.text_field and not is_object):
+        unit = "document" if predictor.reads_documents else "sentence"
+        items = source.loaded(predictor.load_text)
+        return Inputs(f"{name}: read as text, a {unit} per line", False, items)
+    return Inputs(f"{name}: read as JSON lines", False, source.loaded(predictor.load_line))
+
+
+def at_least_one(items: Iterator[Any], name: str) -> Iterator[Any]:
+    """The items. Raises `ConfigurationError`, which names their source, if there are none."""
+    first = next(items, None)
+    if first is None:
+        raise ConfigurationError(f"{name}: expected at least one instance to predict, found none.")
+    yield first
+    yield from items
+
+
+def _lines(path: str, text: Optional[str]) -> Lines:
+    if text is not None:
+        return enumerate(text.splitlines(), start=1)
+    source: Source = path
+    if path == STANDARD_INPUT:
+        # Not as a path such as /dev/stdin, which would reopen a redirected file at its start.
+        source = open(sys.stdin.fileno(), "rb", closefd=False)
+    return numbered_lines(source)
+
+
+def _first(lines: Lines, most: int) -> List[Tuple[int, str]]:
+    """The first lines, up to `most` that are not empty."""
+    head = []
+    for number, line in lines:
+        head.append((number, line))
+        most -= bool(line.strip())
+        if not most:
+            break
+    return head
+
+
+class _Source(NamedTuple):
+    """Lines that are read once; `path`, if they are those of a file."""
+
+    name: str
+    lines: Lines
+    path: Optional[str]
+
+    def loaded(self, load: Callable[[str], Any]) -> Iterator[Any]:
+        for number, line in self.lines:
+            if line and not line.isspace():
+                with _located(f"{self.name}:{number}"):
+                    yield load(line)
+
+    def read(self, read: Callable[[str], Iterable[Any]], suffix: str) -> Iterator[Any]:
+        """What `read` reads of the file or, unless its name has the suffix, of a copy."""
+        if self.path is not None and (not suffix or has_suffix(self.path, suffix)):
+            yield from read(self.path)
+            return
+        with TemporaryDirectory() as folder:
+            copy = Path(folder, f"input{suffix}")
+            with open(copy, "w", encoding="utf-8") as file:
+                file.writelines(f"{line}\n" for _, line in self.lines)
+            try:
+                yield from read(str(copy))
+            except ValueError as error:
+                raise ValueError(str(error).replace(str(copy), self.name)) from error
+
+
+def _records(predictor: TaskPredictor, path: str) -> Iterator[Any]:
+    """The input lines whose fields are the columns of a file."""
+    for location, row in read_records(path):
+        fields = {name: value for name, value in row.items() if name in predictor.schema and value}
+        with _located(location):
+            yield predictor.load_line(json.dumps(fields))
+
+
+@contextmanager
+def _located(location: str) -> Iterator[None]:
+    """Names the place of an input in the error of `TaskPredictor.load_line`."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{location}: {_LINE.sub('', str(error))}") from error
