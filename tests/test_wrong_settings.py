@@ -66,7 +66,9 @@ def known(library):
     """The names of the settings of a library, from its defaults."""
     text = (PROJECT / f"experiments/lib/{library}.libsonnet").read_text(encoding="utf-8")
     begin = r"(?:local (?:defaults|shared\(name\)) = (?:own\.settings )?|  settings: )"
-    defaults = re.search(rf"^{begin}\{{\n(.*?)\n *\}}[;,]", text, re.DOTALL | re.MULTILINE)[1]
+    defaults = re.search(
+        rf"^{begin}\{{\n(.*?)\n(?:\}};|  \}},\n\n)", text, re.DOTALL | re.MULTILINE
+    )[1]
     return set(re.findall(r"^ {2,4}(\w+): ", defaults, re.MULTILINE))
 
 
