@@ -12,21 +12,21 @@ PACKAGE = Path(__file__).parent.parent / "elmo_plugin"
 FILES = {path: path.read_text(encoding="utf-8").splitlines() for path in PACKAGE.rglob("*.py")}
 # Lines of Python by room. Modules beside the rooms and the small ones count as the top level.
 MOST_LINES = {
-    "analysis": 3_550,
-    "bilm": 4_700,
-    "commands": 2_300,
-    "corpora": 1_660,
-    "elmo": 2_200,
-    "integrations": 830,
-    "modules": 3_280,
-    "serve": 770,
-    "tasks": 4_310,
-    "training": 1_120,
-    "top level": 2_520,
+    "analysis": 2_920,
+    "bilm": 4_330,
+    "commands": 2_940,
+    "corpora": 1_850,
+    "elmo": 2_220,
+    "integrations": 870,
+    "modules": 3_100,
+    "serve": 680,
+    "tasks": 4_940,
+    "training": 1_010,
+    "top level": 2_540,
 }
-MOST_RAISES = 310
+MOST_RAISES = 305
 # Modules of at most 30 lines: each is one more file to open.
-MOST_SMALL_FILES = 32
+MOST_SMALL_FILES = 30
 
 
 def room_of(path: Path) -> str:

@@ -65,12 +65,15 @@ def test_a_seed_of_the_environment_is_a_number(monkeypatch):
 def known(library):
     """The names of the settings of a library, from its defaults."""
     text = (PROJECT / f"experiments/lib/{library}.libsonnet").read_text(encoding="utf-8")
-    defaults = re.search(r"local (?:defaults|shared\(name\)) = \{\n(.*?)\n\};", text, re.DOTALL)[1]
+    begin = r"(?:local (?:defaults|shared\(name\)) = (?:own\.settings )?|  settings: )"
+    defaults = re.search(
+        rf"^{begin}\{{\n(.*?)\n(?:\}};|  \}},\n\n)", text, re.DOTALL | re.MULTILINE
+    )[1]
     return set(re.findall(r"^ {2,4}(\w+): ", defaults, re.MULTILINE))
 
 
 def test_each_setting_has_a_kind_and_each_kind_a_setting():
-    libraries = ["task", "elmo", "bilm", "ner", "srl", "snli", "squad", "sst", "coref"]
+    libraries = ["task", "elmo", "bilm", "own", "ner", "srl", "snli", "squad", "sst", "coref"]
     text = (PROJECT / "experiments/lib/settings.libsonnet").read_text(encoding="utf-8")
     kinds = re.search(r"local kinds = \{\n(.*?)\n\};", text, re.DOTALL)[1]
     of_settings = re.findall(r"^  (\w+): \[", kinds, re.MULTILINE)

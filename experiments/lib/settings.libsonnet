@@ -78,6 +78,16 @@ local kinds = {
   scheduler_patience: [count],
   scoring: [object],
   tag_column: [size, nothing],
+  type: [text],
+  // Of files of your own.
+  dev_fraction: [rate],
+  hypothesis: [text],
+  label: [text],
+  premise: [text],
+  tag: [text],
+  tags: [text, nothing],
+  text: [text],
+  tokenize: [text],
   // Of `scoring`.
   feature_dim: [size],
   max_antecedents: [size],

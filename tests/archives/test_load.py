@@ -397,7 +397,7 @@ def test_wrong_overrides_are_named(tagger, overrides, every_instance):
 
 
 def test_limits_of_training_are_lifted_on_request_unless_overrides_set_them(tagger, caplog):
-    with caplog.at_level(logging.WARNING, "elmo_plugin"):
+    with caplog.at_level(logging.INFO, "elmo_plugin"):
         whole = load_archive(tagger, every_instance=True)
     assert whole.dataset_reader.max_instances is None
     assert whole.validation_dataset_reader.max_instances is None
