@@ -20,7 +20,7 @@ from elmo_plugin.console import explanation
 PROJECT = Path(__file__).parent.parent
 EXPERIMENT = "fixtures/experiments/sst.jsonnet"
 # Settings of what is started must not depend on those of who starts the tests.
-LOUD = ("ALLENNLP_DEBUG", "ALLENNLP_LOG_LEVEL", "PYTHONWARNINGS")
+LOUD = ("ALLENNLP_DEBUG", "ALLENNLP_LOG_LEVEL", "PYTHONWARNINGS", "ELMO_DATA")
 QUIET = {name: value for name, value in os.environ.items() if name not in LOUD}
 
 
