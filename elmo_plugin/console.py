@@ -57,7 +57,7 @@ _LAST_OF_TRACEBACK = re.compile(r"^\s*(?:\w+\.)*(\w+(?:Error|Exception)): ", re.
 
 
 def is_command(*others: str) -> bool:
-    """True in the command `allennlp`, or `others`, and not where Python code calls its functions."""
+    """True in `allennlp`, or a command of `others`; false where Python code calls its functions."""
     program = Path(sys.argv[0])
     is_module = program.parts[-2:] == ("allennlp", "__main__.py")
     return program.stem in ("allennlp", *others) or is_module

@@ -73,7 +73,8 @@ def test_an_interruption_is_one_sentence_and_exit_code_130(tmp_path, tagger):
             started = subprocess.Popen(command, cwd=PROJECT, env=QUIET, stderr=subprocess.PIPE)
             process = stack.enter_context(started)
             if arguments[0] == "elmo-study":
-                next(line for line in process.stderr if b"Building" in line)
+                # The folder of its first run.
+                next(line for line in process.stderr if str(tmp_path).encode() in line)
             else:
                 # Opened only once the command reads.
                 stack.enter_context(open(tmp_path / "pipe", "w"))
