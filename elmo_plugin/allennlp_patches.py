@@ -48,7 +48,7 @@ from elmo_plugin.archives.load import check_for_gpu
 from elmo_plugin.commands import allennlp_settings
 from elmo_plugin.commands.allennlp_input import CheckedEvaluator, PredictManager
 from elmo_plugin.commands.metrics import format_metrics
-from elmo_plugin.console import is_command, quieten_command
+from elmo_plugin.console import is_command, quieten
 from elmo_plugin.corpora.json_lines import parse_object
 from elmo_plugin.environment import note_on_fixtures
 from elmo_plugin.tasks.coref.reader import GENRES
@@ -115,7 +115,8 @@ def create_serialization_dir(
 @wraps(_prepare_global_logging)
 def prepare_global_logging(*args: Any, **kwargs: Any) -> None:
     _prepare_global_logging(*args, **kwargs)
-    quieten_command()
+    if is_command("elmo"):
+        quieten()
 
 
 @wraps(_archive_model)

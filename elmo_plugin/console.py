@@ -56,10 +56,11 @@ _BAD_INPUT = re.compile(r"[^\n]*(:\d+: |: expected .*, found )", re.DOTALL)
 _LAST_OF_TRACEBACK = re.compile(r"^\s*(?:\w+\.)*(\w+(?:Error|Exception)): ", re.MULTILINE)
 
 
-def is_command() -> bool:
-    """True in the command `allennlp`, and not where Python code calls its functions."""
+def is_command(*others: str) -> bool:
+    """True in `allennlp`, or a command of `others`; false where Python code calls its functions."""
     program = Path(sys.argv[0])
-    return program.stem == "allennlp" or program.parts[-2:] == ("allennlp", "__main__.py")
+    is_module = program.parts[-2:] == ("allennlp", "__main__.py")
+    return program.stem in ("allennlp", *others) or is_module
 
 
 def quieten_command() -> None:

@@ -20,7 +20,7 @@ from elmo_plugin.console import explanation
 PROJECT = Path(__file__).parent.parent
 EXPERIMENT = "fixtures/experiments/sst.jsonnet"
 # Settings of what is started must not depend on those of who starts the tests.
-LOUD = ("ALLENNLP_DEBUG", "ALLENNLP_LOG_LEVEL", "PYTHONWARNINGS")
+LOUD = ("ALLENNLP_DEBUG", "ALLENNLP_LOG_LEVEL", "PYTHONWARNINGS", "ELMO_DATA")
 QUIET = {name: value for name, value in os.environ.items() if name not in LOUD}
 
 
@@ -73,7 +73,8 @@ def test_an_interruption_is_one_sentence_and_exit_code_130(tmp_path, tagger):
             started = subprocess.Popen(command, cwd=PROJECT, env=QUIET, stderr=subprocess.PIPE)
             process = stack.enter_context(started)
             if arguments[0] == "elmo-study":
-                next(line for line in process.stderr if b"Building" in line)
+                # The folder of its first run.
+                next(line for line in process.stderr if str(tmp_path).encode() in line)
             else:
                 # Opened only once the command reads.
                 stack.enter_context(open(tmp_path / "pipe", "w"))

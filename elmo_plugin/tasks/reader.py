@@ -117,8 +117,9 @@ class OwnDataReader(TaskReader):
         """The rows of a file that this reader reads: all, or by `dev_fraction` and `is_dev`."""
         if not self._dev_fraction:
             return rows
-        verb = "reads" if self._is_dev else "leaves out"
-        logger.info("%s: %s %g of it at random for dev", file_path, verb, self._dev_fraction)
+        if self._is_dev:
+            message = "%s: %g of it, drawn at random, takes the place of a dev file"
+            logger.info(message, file_path, self._dev_fraction)
         # The seed is fixed, so that runs with different seeds are compared on the same dev set.
         return _sample(rows, "dev_fraction", self._dev_fraction, "dev", self._is_dev)
 

@@ -8,6 +8,7 @@ import os
 import re
 import shlex
 import sys
+from unittest.mock import patch
 
 import pytest
 import torch
@@ -32,12 +33,9 @@ def elmo(line):
 def trained(tmp_path_factory):
     """The folder of a model, and what the command printed."""
     out = tmp_path_factory.mktemp("trained") / "ner"
-    shown, stdout = io.StringIO(), sys.stdout
-    sys.stdout = shown
-    try:
+    shown = io.StringIO()
+    with patch.object(sys, "argv", ["elmo"]), patch.object(sys, "stdout", shown):
         elmo(f"{TRAIN} --test {NER}/test.conll -s {out}")
-    finally:
-        sys.stdout = stdout
     return out, shown.getvalue()
 
 
@@ -54,6 +52,8 @@ def test_corpora_scores_and_the_next_command_are_shown(trained):
     f1 = metrics["best_validation_f1-measure-overall"]
     assert ["f1-measure-overall", f"{f1:.4f}"] in lines
     assert shown.splitlines()[-1].startswith(f"elmo predict {out} 'Ada Lovelace")
+    # The log is in the folder.
+    assert " - INFO - " not in shown and " - INFO - " in (out / "out.log").read_text()
 
 
 def test_the_experiment_can_be_trained_by_allennlp_whatever_the_environment(
