@@ -27,9 +27,7 @@ _TREEBANK_ESCAPES = {
 
 # One sentence without abbreviations and contractions, in which the rules of the Penn Treebank split
 # off only commas and the full stop.
-_PLAIN = re.compile(
-    r"(?!.*(--|cannot|gimme|gonna|gotta|lemme|wanna))([\w-]+,? )*[\w-]+\.?", re.ASCII | re.IGNORECASE
-)
+_PLAIN = re.compile(r"(?i)(?a)(?!.*(--|cannot|gimme|gonna|gotta|lemme|wanna))([\w-]+,? )*[\w-]+\.?")
 _PLAIN_WORD = re.compile(r"[,.]|[^ ,.]+")
 
 
