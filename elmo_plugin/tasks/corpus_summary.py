@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from itertools import chain
 from typing import Any, Callable, Dict, Iterable, Iterator, List
 
 from allennlp.data import Field, Instance
@@ -14,6 +15,7 @@ from elmo_plugin.util.word_vectors import vector_lines
 
 # Labels of fewer instances or spans are hardly learnt.
 _RARE = 10
+_MOST_WORDS = 20
 # The first tag of a span, and tags that begin none. Other tags count by themselves.
 _OF_SPAN = re.compile(r"[BU]-(.+)|[IL]-.+|O")
 
@@ -32,9 +34,14 @@ class CorpusSummary:
     labels: Counter = field(default_factory=Counter)
     #: Counts of digests of the inputs, without labels.
     inputs: Counter = field(default_factory=Counter)
+    #: The texts of the first instance that has words, by field, cut to `_MOST_WORDS`.
+    example: Dict[str, str] = field(default_factory=dict)
 
     def add(self, instance: Instance, reader: TaskReader) -> None:
-        words = list(_words(instance[name] for name in reader.text_fields))
+        texts = {name: list(_words([instance[name]])) for name in reader.text_fields}
+        words = list(chain.from_iterable(texts.values()))
+        if words and not self.example:
+            self.example = {name: " ".join(text[:_MOST_WORDS]) for name, text in texts.items()}
         self.num_instances += 1
         self.num_empty += not words
         self.num_unlabelled += reader.gold_field not in instance.fields
