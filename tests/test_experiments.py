@@ -374,11 +374,11 @@ def test_the_kind_of_tags_is_seen_from_the_training_file(
 @pytest.mark.parametrize("name", OWN_FILES)
 def test_own_files_are_named_by_the_environment_or_by_settings(own_files, changed, name):
     own_files("no experiment")
-    with pytest.raises(RuntimeError, match="set ELMO_TRAIN to the training data"):
+    with pytest.raises(ConfigurationError, match="set ELMO_TRAIN to the training data"):
         changed(name)
     corpus = "corpus: { train: 'a.conll', dev: 'b.conll' }"
     if name == "tagger":
-        with pytest.raises(RuntimeError, match="settings.tags to 'spans' or 'plain'.*a.conll"):
+        with pytest.raises(ConfigurationError, match="settings.tags to 'spans' or 'plain'.*a.conll"):
             changed(name, f"{{ settings+: {{ {corpus} }} }}")
     tags = ", tags: 'spans'" if name == "tagger" else ""
     params = changed(name, f"{{ settings+: {{ {corpus} {tags} }} }}").as_dict(quiet=True)

@@ -120,17 +120,23 @@ def run(args: Options) -> str:
         settings=[*epochs, *(args.set or [])],
         cuda_device=args.cuda_device,
     )
-    _show_corpora(Params(params).duplicate(), args.test)
+    example = _show_corpora(Params(params).duplicate(), args.test)
     if out is None or args.check_only:
         return ""
-    task = params["model"]["type"]
+    if Predictor.by_name(params["model"]["type"]).text_field is None:
+        shown = json.dumps(example, ensure_ascii=False)
+    else:
+        (shown,) = example.values()
     experiment = _Experiment(params, jsonnet=jsonnet)
     allennlp_train.train_model(experiment, out, recover=args.recover, force=args.force)
-    return _report(args, out, task)
+    return _report(args, out, shown)
 
 
-def _show_corpora(params: Params, test: Optional[str]) -> None:
-    """Prints what is in the corpora, and warnings to standard error."""
+def _show_corpora(params: Params, test: Optional[str]) -> Dict[str, str]:
+    """
+    Prints what is in the corpora, and warnings to standard error. Returns an example of the
+    training texts.
+    """
     words = params["model"]["text_field_embedder"]["token_embedders"]["words"]
     vectors = words.get("pretrained_file")
     is_lowercase = params["dataset_reader"]["token_indexers"]["words"]["lowercase_tokens"]
@@ -150,6 +156,7 @@ def _show_corpora(params: Params, test: Optional[str]) -> None:
     if shares and shares[0] > _MANY_UNKNOWN:
         lacking = f"{vectors} lacks {shares[0]:.0%} of the words of train"
         say(f"warning: {lacking}. Name other word vectors with --vectors.")
+    return parts["train"].example
 
 
 def _rows(parts: Dict[str, CorpusSummary], shares: List[float]) -> List[List[str]]:
@@ -181,8 +188,8 @@ def _without(params: Params, *names: str) -> Params:
     return Params({name: value for name, value in params.params.items() if name not in names})
 
 
-def _report(args: Options, out: Path, task: str) -> str:
-    """The scores, where the model is, and what to do next."""
+def _report(args: Options, out: Path, example: str) -> str:
+    """The scores, where the model is, and the command that predicts an example."""
     metrics = json.loads((out / "metrics.json").read_text(encoding="utf-8"))
     start = "best_validation_"
     scores = {n.removeprefix(start): v for n, v in metrics.items() if n.startswith(start)}
@@ -191,8 +198,6 @@ def _report(args: Options, out: Path, task: str) -> str:
         device = -1 if args.cuda_device is None else args.cuda_device
         (scores,) = evaluate(str(out), [find_file(args.test)], device)
         lines += ["", "test", format_metrics(scores)]
-    (text, *others) = Predictor.by_name(task).example.values()
-    example = text if not others else json.dumps(Predictor.by_name(task).example)
     lines += ["", f"{out / 'model.tar.gz'} is the model. To use it:"]
     lines.append(f"elmo predict {shlex.quote(str(out))} {shlex.quote(example)}")
     return "\n".join(lines)

@@ -1,6 +1,7 @@
 """Splits raw text into words by rules: needs spaCy, partly NLTK, and no trained model."""
 
 import pkgutil
+import re
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Optional, Sequence
 
@@ -23,6 +24,11 @@ _TREEBANK_ESCAPES = {
     "''": '"',
     "`": "'",
 }
+
+# One sentence without abbreviations and contractions, in which the rules of the Penn Treebank split
+# off only commas and the full stop.
+_PLAIN = re.compile(r"(?i)(?a)(?!.*(--|cannot|gimme|gonna|gotta|lemme|wanna))([\w-]+,? )*[\w-]+\.?")
+_PLAIN_WORD = re.compile(r"[,.]|[^ ,.]+")
 
 
 def plain_word(word: str) -> str:
@@ -119,12 +125,14 @@ def treebank_words(text: str) -> List[str]:
     Words by NLTK's rules for the Penn Treebank. Hyphenated words stay whole, as in SNLI, SST,
     CoNLL-2003 and the training text of biLMs. Quotes and brackets are not escaped.
     """
+    if _PLAIN.fullmatch(text):
+        return _PLAIN_WORD.findall(text)
     # NLTK splits off a full stop only at the end of its input.
-    sentences = sentences_by_rules(_spacy("en")(text))
+    sentences = (sentence.text for sentence in sentences_by_rules(_spacy("en")(text)))
     return [
-        sentence.text[start:end]
+        sentence[start:end]
         for sentence in sentences
-        for start, end in _treebank().span_tokenize(sentence.text)
+        for start, end in _treebank().span_tokenize(sentence)
     ]
 
 

@@ -4,9 +4,10 @@ import re
 from collections import Counter
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from itertools import chain
 from typing import Any, Callable, Dict, Iterable, Iterator, List
 
-from allennlp.data import Field, Instance
+from allennlp.data import Instance
 from allennlp.data.fields import LabelField, ListField, SequenceLabelField, TextField
 
 from elmo_plugin.tasks.reader import TaskReader
@@ -14,6 +15,7 @@ from elmo_plugin.util.word_vectors import vector_lines
 
 # Labels of fewer instances or spans are hardly learnt.
 _RARE = 10
+_MOST_WORDS = 20
 # The first tag of a span, and tags that begin none. Other tags count by themselves.
 _OF_SPAN = re.compile(r"[BU]-(.+)|[IL]-.+|O")
 
@@ -32,16 +34,21 @@ class CorpusSummary:
     labels: Counter = field(default_factory=Counter)
     #: Counts of digests of the inputs, without labels.
     inputs: Counter = field(default_factory=Counter)
+    #: The texts of the first instance that has words, by field, cut to `_MOST_WORDS`.
+    example: Dict[str, str] = field(default_factory=dict)
 
     def add(self, instance: Instance, reader: TaskReader) -> None:
-        words = list(_words(instance[name] for name in reader.text_fields))
+        texts = {name: _words(instance[name]) for name in reader.text_fields}
+        words = list(chain.from_iterable(texts.values()))
+        if words and not self.example:
+            self.example = {name: " ".join(text[:_MOST_WORDS]) for name, text in texts.items()}
         self.num_instances += 1
         self.num_empty += not words
         self.num_unlabelled += reader.gold_field not in instance.fields
         self.longest = max(self.longest, len(words))
         self.words.update(words)
         self.labels.update(_labels(instance, reader.gold_field))
-        self.inputs[_digest(instance, reader)] += 1
+        self.inputs[_digest(instance, texts, reader.gold_field)] += 1
 
 
 def summarise(
@@ -100,12 +107,11 @@ def _listed(names: List[str], most: int = 8) -> str:
     return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
 
 
-def _words(fields: Iterable[Field]) -> Iterator[str]:
-    for each in fields:
-        if isinstance(each, ListField):
-            yield from _words(each.field_list)
-        elif isinstance(each, TextField):
-            yield from (token.text for token in each)
+def _words(text: Any) -> List[str]:
+    """The words of a text, or of a list of texts."""
+    if isinstance(text, ListField):
+        return [word for each in text for word in _words(each)]
+    return [token.text for token in text.tokens] if isinstance(text, TextField) else []
 
 
 def _labels(instance: Instance, name: str) -> Iterator[str]:
@@ -121,12 +127,12 @@ def _labels(instance: Instance, name: str) -> Iterator[str]:
                 yield found[1] if found else tag
 
 
-def _digest(instance: Instance, reader: TaskReader) -> int:
+def _digest(instance: Instance, texts: Dict[str, List[str]], gold_field: str) -> int:
     """Of the texts and of what else the model reads of tokens, such as the mark of a predicate."""
     inputs = []
     for name, each in instance.fields.items():
-        if name in reader.text_fields:
-            inputs.append("\0".join(_words([each])))
-        elif isinstance(each, SequenceLabelField) and name != reader.gold_field:
+        if name in texts:
+            inputs.append("\0".join(texts[name]))
+        elif isinstance(each, SequenceLabelField) and name != gold_field:
             inputs.append(" ".join(map(str, each.labels)))
     return int.from_bytes(blake2b("\1".join(inputs).encode(), digest_size=8).digest(), "big")

@@ -2,9 +2,7 @@
 
 import json
 import os
-import re
 import sys
-from contextlib import contextmanager
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -23,8 +21,6 @@ FORMATS = ("text", "json", "corpus")
 STANDARD_INPUT = "-"
 # By so many lines a format is recognised.
 _NUM_LINES = 50
-# The beginning of errors of `TaskPredictor.load_line`.
-_LINE = re.compile(r"^non-empty line \d+: ")
 
 #: Numbers and texts of lines.
 Lines = Iterator[Tuple[int, str]]
@@ -63,7 +59,8 @@ def read_inputs(
     is_file = text is None and path != STANDARD_INPUT and not is_pipe(path)
     source = _Source(name, lines, path if is_file else None)
     if not isinstance(predictor, TaskPredictor):
-        return Inputs(f"{name}: read as JSON lines", False, source.loaded(predictor.load_line))
+        items = source.loaded(lambda line, location: predictor.load_line(line))
+        return Inputs(f"{name}: read as JSON lines", False, items)
     found = predictor.corpus_format(shown)
     if format == "corpus" or (format is None and found):
         title, suffix = found or ("a corpus", "")
@@ -76,9 +73,9 @@ def read_inputs(
     is_object = shown[0].lstrip().startswith("{")
     if format == "text" or (format is None and predictor.text_field and not is_object):
         unit = "document" if predictor.reads_documents else "sentence"
-        items = source.loaded(predictor.load_text)
+        items = source.loaded(partial(predictor.load, is_text=True))
         return Inputs(f"{name}: read as text, a {unit} per line", False, items)
-    return Inputs(f"{name}: read as JSON lines", False, source.loaded(predictor.load_line))
+    return Inputs(f"{name}: read as JSON lines", False, source.loaded(predictor.load))
 
 
 def at_least_one(items: Iterator[Any], name: str) -> Iterator[Any]:
@@ -118,11 +115,10 @@ class _Source(NamedTuple):
     lines: Lines
     path: Optional[str]
 
-    def loaded(self, load: Callable[[str], Any]) -> Iterator[Any]:
+    def loaded(self, load: Callable[[str, str], Any]) -> Iterator[Any]:
         for number, line in self.lines:
             if line and not line.isspace():
-                with _located(f"{self.name}:{number}"):
-                    yield load(line)
+                yield load(line, f"{self.name}:{number}")
 
     def read(self, read: Callable[[str], Iterable[Any]], suffix: str) -> Iterator[Any]:
         """What `read` reads of the file or, unless its name has the suffix, of a copy."""
@@ -143,14 +139,4 @@ def _records(predictor: TaskPredictor, path: str) -> Iterator[Any]:
     """The input lines whose fields are the columns of a file."""
     for location, row in read_records(path):
         fields = {name: value for name, value in row.items() if name in predictor.schema and value}
-        with _located(location):
-            yield predictor.load_line(json.dumps(fields))
-
-
-@contextmanager
-def _located(location: str) -> Iterator[None]:
-    """Names the place of an input in the error of `TaskPredictor.load_line`."""
-    try:
-        yield
-    except ValueError as error:
-        raise ValueError(f"{location}: {_LINE.sub('', str(error))}") from error
+        yield predictor.load(json.dumps(fields), location)

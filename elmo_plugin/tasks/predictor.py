@@ -69,22 +69,27 @@ class TaskPredictor(Predictor):
     @overrides
     def load_line(self, line: str) -> JsonDict:
         """Raises a `ValueError` with the line's number if it is not an input of the task."""
-        self._num_lines += 1
-        return self._loaded(line, f"non-empty line {self._num_lines}")
+        return self.load(line, f"non-empty line {self._num_lines + 1}")
 
     def load_request(self, text: str) -> JsonDict:
         """Like `load_line`, for a single request: errors name no line."""
-        self._num_lines = 1
-        return self._loaded(text, "the request")
+        self._num_lines = 0
+        return self.load(text, "the request")
+
+    def load(self, line: str, location: str, *, is_text: bool = False) -> JsonDict:
+        """
+        The input of a line of JSON or, with `is_text`, of raw text. The `ValueError` for a wrong
+        one begins with `location`.
+        """
+        self._num_lines += 1
+        if is_text:
+            return self._valid({str(self.text_field): line}, location)
+        example = json.dumps(self.example, ensure_ascii=False)
+        return self._valid(parse_object(line, location, example), location)
 
     def completed(self, line: JsonDict) -> JsonDict:
         """Returns the line with what another model finds first, such as predicates."""
         return line
-
-    def load_text(self, text: str) -> JsonDict:
-        """The input of a line of raw text. Raises a `ValueError` as `load_line` does."""
-        self._num_lines += 1
-        return self._valid({str(self.text_field): text}, f"non-empty line {self._num_lines}")
 
     def corpus_format(self, lines: Sequence[str]) -> Optional[Tuple[str, str]]:
         """
@@ -167,10 +172,6 @@ class TaskPredictor(Predictor):
             writer.writeheader()
         writer.writerow(cells)
         return written.getvalue()
-
-    def _loaded(self, text: str, location: str) -> JsonDict:
-        example = json.dumps(self.example, ensure_ascii=False)
-        return self._valid(parse_object(text, location, example), location)
 
     def _valid(self, line: JsonDict, location: str) -> JsonDict:
         """`_checked`, after a check by `schema`."""

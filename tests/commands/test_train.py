@@ -51,9 +51,12 @@ def test_corpora_scores_and_the_next_command_are_shown(trained):
     metrics = json.loads((out / "metrics.json").read_text())
     f1 = metrics["best_validation_f1-measure-overall"]
     assert ["f1-measure-overall", f"{f1:.4f}"] in lines
-    assert shown.splitlines()[-1].startswith(f"elmo predict {out} 'Ada Lovelace")
     # The log is in the folder.
     assert " - INFO - " not in shown and " - INFO - " in (out / "out.log").read_text()
+    *command, text = shlex.split(shown.splitlines()[-1])
+    assert command == ["elmo", "predict", str(out)]
+    words = [line.split()[0] for line in (NER / "train.conll").read_text().splitlines() if line]
+    assert text and " ".join(words).removeprefix("-DOCSTART- ").startswith(text)
 
 
 def test_the_experiment_can_be_trained_by_allennlp_whatever_the_environment(

@@ -93,9 +93,8 @@ def test_of_400_simultaneous_requests_the_queue_is_answered(start):
         (b"GET /", b"a"),
         (CHUNKED + b"0\r\n", b"X: a\r\n"),
         (CHUNKED + b"0;", b"a"),
-        (b"GET /health" + HOST + b"\r\n", b"GET /health" + HOST + b"\r\n"),
     ],
-    ids=["headers", "url", "trailers", "chunk extension", "pipelined"],
+    ids=["headers", "url", "trailers", "chunk extension"],
 )
 def test_what_does_not_end_is_cut_at_once(server, start, part):
     connection, sent = server.connect(), 0

@@ -106,12 +106,16 @@ class ElmoTask(BatchPipe):
         predictor = elmo_plugin.load_predictor(file, number)
         model: Any = predictor._model
         found = model.default_predictor
-        if self.task not in ("", found):
+        if not self.reads(model):
             raise ConfigurationError(
                 f"{self.name}: expected an archive of {self.task}, found {file} of "
                 f"{found or type(model).__name__}. Correct `archive`."
             )
         return predictor
+
+    def reads(self, model: Any) -> bool:
+        """Whether the component can show what a model predicts."""
+        return self.task in ("", model.default_predictor)
 
     def annotate(self, docs: Sequence[Doc]) -> None:
         """Predicts in batches of sentences, or documents, of similar length."""
@@ -167,11 +171,15 @@ class ElmoTask(BatchPipe):
 @Language.factory("elmo_ner", assigns=["doc.ents", "token.ent_iob", "token.ent_type"])
 class ElmoNer(ElmoTask):
     """
-    The component `elmo_ner`: named entities in `doc.ents`. The document keeps its entities; new
-    ones that overlap with them are dropped. For the parameters see `ElmoTask`.
+    The component `elmo_ner`: named entities in `doc.ents`, or the spans of an `elmo-tagger`. The
+    document keeps its entities; new ones that overlap with them are dropped. For the parameters see
+    `ElmoTask`.
     """
 
     task = "elmo-ner"
+
+    def reads(self, model: Any) -> bool:
+        return getattr(model, "finds_spans", False)
 
     def set(self, doc: Doc, predictions: Predictions) -> None:
         taken = {token.i for entity in doc.ents for token in entity}

@@ -88,11 +88,11 @@ class CorefPredictor(TaskPredictor):
             is_right = len(line["speakers"]) == len(line.get("sentences", ()))
             expect(is_right, location, expected, line["speakers"])
         # The scorer distinguishes documents by their names.
-        return {"id": f"line_{self._num_lines}", **line}
+        return {"id": f"line_{self._num_lines}" if self._num_lines else UNKNOWN, **line}
 
     @overrides
     def _json_to_instance(self, json_dict: JsonDict) -> Instance:
-        line = {"id": UNKNOWN, **self._valid(json_dict, "the document")}
+        line = self._valid(json_dict, "the document")
         sentences, characters = _sentences(line)
         speakers = [name for name, words in zip(line.get("speakers", ()), sentences) for _ in words]
         instance = self._dataset_reader.text_to_instance(

@@ -84,7 +84,7 @@ class Tagger(TaggerModel):
         encoded = text.at_output(self.lower_encoder(self.dropout(embedded), mask))
         encoded = self.upper_encoder(self.dropout(encoded), mask)
         if tags is not None:
-            gold = (self._label(tag) for each in metadata for tag in each["gold_tags"])
+            gold = (self._label(tag) for each in metadata for tag in each["gold_tags"] or ())
             self.say_new_labels(gold, map(self._label, self.tags))
         return self.outputs(self.tag_projection(encoded), mask, tags, metadata)
 

@@ -40,6 +40,9 @@ class TagPredictor(SentencePredictor):
     def draw(cls, prediction: Prediction) -> Iterable[Part]:
         if "entities" in prediction:
             spans = [(each["start"], each["end"], each["type"]) for each in prediction["entities"]]
+        elif "predicate" in prediction:
+            # Semantic roles have tags, too.
+            raise KeyError("entities")
         else:
             spans = [(number, number, tag) for number, tag in enumerate(prediction["tags"])]
         return [MarkedWords(prediction["tokens"], spans)]

@@ -17,7 +17,7 @@ from elmo_plugin.corpora.conll2012 import format_propositions
 from elmo_plugin.corpora.tag_spans import tags_to_spans
 from elmo_plugin.corpora.tokenizer import verb_positions
 from elmo_plugin.tasks.prediction import MarkedWords, Part, Prediction
-from elmo_plugin.tasks.predictor import WORD, WORDS, TaskPredictor
+from elmo_plugin.tasks.predictor import WORD, WORDS, SentencePredictor
 from elmo_plugin.tasks.srl.reader import ROLES
 from elmo_plugin.util.errors import ConfigurationError, excerpt, expect
 from elmo_plugin.util.files import TAGGER, shipped_archives
@@ -29,7 +29,7 @@ _IS_LAST = "is_last_of_sentence"
 
 
 @Predictor.register("elmo-srl")
-class SrlPredictor(TaskPredictor):
+class SrlPredictor(SentencePredictor):
     """
     Labels the arguments of the predicates of sentences.
 
@@ -69,7 +69,6 @@ class SrlPredictor(TaskPredictor):
             "description": 'a list of positions or words, or "all"',
         },
     }
-    text_field = "sentence"
     corpus_start = "#begin document"
     output_formats = ("json", "conll")
 
@@ -98,11 +97,6 @@ class SrlPredictor(TaskPredictor):
 
     def predict(self, sentence: str, predicates: Any = None) -> JsonDict:
         return self.predict_json({"sentence": sentence, "predicates": predicates})
-
-    @overrides
-    def line_of(self, sentences: List[List[str]]) -> JsonDict:
-        (words,) = sentences
-        return {"tokens": words}
 
     @overrides
     def completed(self, line: JsonDict) -> JsonDict:

@@ -1,3 +1,4 @@
+import json
 import shutil
 import tarfile
 
@@ -251,3 +252,21 @@ def test_any_task_has_a_component(pipeline, archive_of, predictor_of):
         assert (found["tokens"], found["label"]) == (expected["tokens"], expected["label"])
     with pytest.raises(ConfigurationError, match="reads pairs of texts"):
         pipeline("elmo_task", archive=archive_of("snli"))
+
+
+@pytest.mark.parametrize("tags", ["spans", "plain"])
+def test_a_tagger_of_spans_finds_entities(pipeline, archive_of, tmp_path, tags):
+    """The archive of NER, renamed as a tagger's: the network is the same."""
+    folder = tmp_path / "tagger"
+    shutil.unpack_archive(archive_of("ner"), folder)
+    config = json.loads((folder / "config.json").read_text())
+    for part in ("model", "dataset_reader", "validation_dataset_reader"):
+        config[part].update(type="elmo-tagger", tags=tags)
+    (folder / "config.json").write_text(json.dumps(config))
+    archive = shutil.make_archive(str(tmp_path / "model"), "gztar", folder)
+    if tags == "plain":
+        with pytest.raises(ConfigurationError, match="of elmo-ner, found .* of elmo-tagger"):
+            pipeline("elmo_ner", archive=archive)
+        return
+    found = entities(pipeline("elmo_ner", archive=archive)(TEXT))
+    assert found == entities(pipeline("elmo_ner", archive=archive_of("ner"))(TEXT)) != []
