@@ -378,7 +378,9 @@ def test_own_files_are_named_by_the_environment_or_by_settings(own_files, change
         changed(name)
     corpus = "corpus: { train: 'a.conll', dev: 'b.conll' }"
     if name == "tagger":
-        with pytest.raises(ConfigurationError, match="settings.tags to 'spans' or 'plain'.*a.conll"):
+        with pytest.raises(
+            ConfigurationError, match="settings.tags to 'spans' or 'plain'.*a.conll"
+        ):
             changed(name, f"{{ settings+: {{ {corpus} }} }}")
     tags = ", tags: 'spans'" if name == "tagger" else ""
     params = changed(name, f"{{ settings+: {{ {corpus} {tags} }} }}").as_dict(quiet=True)

@@ -7,10 +7,10 @@ or more values (an option can then be given several times), `~` in a `Path` is e
 """
 
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, field, fields
 from functools import partial
 from pathlib import Path
-from typing import Any, Dict, NewType, Optional, Type, TypeVar, Union, get_args, get_origin
+from typing import Any, Dict, NewType, Type, TypeVar, Union, get_args, get_origin
 
 from elmo_plugin.util.files import expanded
 from elmo_plugin.util.text_files import DECODING_ERRORS
@@ -103,19 +103,3 @@ def tokenize_option(help: str) -> Any:
         "Treebank (default: it is tokenised)",
         metavar="LANG",
     )
-
-
-@dataclass(kw_only=True)
-class RayArguments:
-    """For a command of many tasks. Its option `num_workers` is in `AT_MOST_ONE`, too."""
-
-    ray: Optional[str] = option(
-        "compute each text of a folder, or train each run of a study, as a task of Ray, on a "
-        "cluster or (without ADDRESS) on this machine",
-        None,
-        AT_MOST_ONE,
-        metavar="ADDRESS",
-        nargs="?",
-        const="",
-    )
-    cpus: float = option("CPU cores reserved for each Ray task", 1.0)

@@ -42,7 +42,6 @@ from elmo_plugin.commands.arguments import (
     AT_MOST_ONE,
     EXACTLY_ONE,
     PositiveInt,
-    RayArguments,
     flag,
     option,
     positional,
@@ -69,7 +68,7 @@ STOPPED = "stopped. Run the same command again to continue."
 
 
 @dataclass(kw_only=True)
-class Options(TextBilmArguments, RayArguments):
+class Options(TextBilmArguments):
     input_file: str = positional("INPUT", "a sentence per line, or -; or a folder")
     output_file: Path = positional("OUTPUT", "file, or a folder")
     all: bool = flag("write every layer", EXACTLY_ONE)
@@ -106,6 +105,16 @@ class Options(TextBilmArguments, RayArguments):
         0,
         AT_MOST_ONE,
     )
+    ray: Optional[str] = option(
+        "compute each text of a folder as a task of Ray, on a cluster or (without ADDRESS) on this "
+        "machine",
+        None,
+        AT_MOST_ONE,
+        metavar="ADDRESS",
+        nargs="?",
+        const="",
+    )
+    cpus: float = option("CPU cores reserved for each Ray task", 1.0)
 
     def for_dump(self) -> DumpOptions:
         named = "all" if self.all else "top" if self.top else "average"

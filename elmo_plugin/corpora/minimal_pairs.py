@@ -12,7 +12,7 @@ from elmo_plugin.util.errors import expect
 from elmo_plugin.util.text_files import FilePath, language_of
 
 _EXAMPLE = '{"sentence_good": "The owls sleep.", "sentence_bad": "The owls sleeps."}'
-_NAMES = ("UID", "linguistics_term", "field", "pairID")
+_NAMES = ("UID", "linguistics_term", "field")
 
 
 @dataclass(frozen=True)
@@ -28,16 +28,14 @@ class MinimalPair:
     #: empty.
     phenomenon: str = ""
     field: str = ""
-    #: `pairID` in the file, empty if it is absent.
-    pair_id: str = ""
 
 
 def read_minimal_pairs(path: FilePath) -> Iterator[MinimalPair]:
     """
     Streams the pairs of a file, split into words by the tokenizer of the path's language, by
     default `en`. Each line has the strings `sentence_good` and `sentence_bad`, which differ, and
-    perhaps `UID`, `linguistics_term`, `field` and `pairID`. Any other line raises `ValueError` with
-    file and line.
+    perhaps `UID`, `linguistics_term` and `field`. Any other line raises `ValueError` with file and
+    line.
     """
     words = tokenizer_of(language_of(path) or "en")
     name = os.path.basename(os.fspath(path)).split(".")[0]

@@ -60,6 +60,6 @@ def test_minimal_pairs_are_read_with_their_groups(write):
     bad = ("The", "owls", "does", "n't", "sleep", ".")
     path = write(lines({**owls, **names}, owls), "set.jsonl")
     assert list(read_minimal_pairs(path)) == [
-        MinimalPair(good, bad, "owls", "agreement", "syntax", "0"),
+        MinimalPair(good, bad, "owls", "agreement", "syntax"),
         MinimalPair(good, bad, "set"),
     ]

@@ -123,7 +123,7 @@ def test_without_a_package_the_error_names_the_extra(monkeypatch, package):
         cached.cache_clear()
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(ConfigurationError, match=r"pip install 'elmo-plugin\[analysis\]'"):
-        treebank_words("They play.")
+        treebank_words("They don't play.")
 
 
 def test_escapes_of_the_treebank_are_undone():

@@ -57,8 +57,6 @@ class Document:
     #: documents by this line.
     begin_line: str
     sentences: Tuple[DocumentSentence, ...]
-    #: The file.
-    path: str
 
 
 def read_documents(path: FilePath) -> Iterator[Document]:
@@ -80,7 +78,7 @@ def read_documents(path: FilePath) -> Iterator[Document]:
             begin, sentences = rows, []
         elif first == "#end":
             expect(sentences, location, "a sentence in the document", "none", "Delete both lines.")
-            yield Document(*_begun(begin), tuple(sentences), str(begin.path))
+            yield Document(*_begun(begin), tuple(sentences))
             begin = None
         else:
             sentences.append(_sentence(rows))
