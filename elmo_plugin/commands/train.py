@@ -9,6 +9,7 @@ edited and trained again: allennlp train FILE -s OTHER --include-package elmo_pl
 example:
     %(prog)s ner train.conll --dev dev.conll -s out/ner
     %(prog)s sst train.txt --dev dev.txt -s out/sst --epochs 5 --set elmo.lambda=0.01
+    %(prog)s classifier reviews.csv -s out/stars --set text=review label=stars
     elmo predict out/ner "Ada Lovelace lived in London."
 """
 
@@ -22,6 +23,7 @@ from typing import Any, Dict, List, Optional
 from allennlp.commands import train as allennlp_train
 from allennlp.common import Params
 from allennlp.data import DatasetReader
+from allennlp.models import Model
 from allennlp.predictors import Predictor
 
 from elmo_plugin.commands.arguments import AT_MOST_ONE, PositiveInt, flag, option, positional
@@ -31,6 +33,7 @@ from elmo_plugin.commands.experiment_file import TASKS, make_experiment
 from elmo_plugin.commands.metrics import format_metrics
 from elmo_plugin.commands.tables import aligned
 from elmo_plugin.console import quieten
+from elmo_plugin.corpora.records import has_records, read_records
 from elmo_plugin.tasks.corpus_summary import (
     CorpusSummary,
     shares_without_vectors,
@@ -38,7 +41,7 @@ from elmo_plugin.tasks.corpus_summary import (
     warnings_about,
 )
 from elmo_plugin.util.atomic_write import atomic_write
-from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.errors import ConfigurationError, expect
 from elmo_plugin.util.progress import progress
 from elmo_plugin.util.text_files import find_file
 
@@ -102,7 +105,8 @@ def run(args: Options) -> str:
     out = args.serialization_dir
     if out is None and not args.check_only:
         raise ConfigurationError("Expected -s OUT, the folder for the model, or --check-only.")
-    if out and out.is_dir() and any(out.iterdir()) and not (args.recover or args.force):
+    is_started = out is not None and out.is_dir() and any(out.iterdir())
+    if is_started and not (args.recover or args.force):
         raise ConfigurationError(
             f"{out} is not empty. Give --recover to continue the training in it, --force to delete "
             "it and to train anew, or name another folder."
@@ -128,15 +132,18 @@ def run(args: Options) -> str:
     else:
         (shown,) = example.values()
     experiment = _Experiment(params, jsonnet=jsonnet)
-    allennlp_train.train_model(experiment, out, recover=args.recover, force=args.force)
+    allennlp_train.train_model(
+        experiment, out, recover=args.recover and is_started, force=args.force
+    )
     return _report(args, out, shown)
 
 
 def _show_corpora(params: Params, test: Optional[str]) -> Dict[str, str]:
     """
     Prints what is in the corpora, and warnings to standard error. Returns an example of the
-    training texts.
+    training texts. Raises `ValueError` if no instance of a corpus has a label.
     """
+    needed = Model.by_name(params["model"]["type"]).needed_labels
     words = params["model"]["text_field_embedder"]["token_embedders"]["words"]
     vectors = words.get("pretrained_file")
     is_lowercase = params["dataset_reader"]["token_indexers"]["words"]["lowercase_tokens"]
@@ -149,6 +156,9 @@ def _show_corpora(params: Params, test: Optional[str]) -> Dict[str, str]:
     ):
         if path:
             parts[part] = _summary(part, DatasetReader.from_params(reader), path)
+            found = f"none in any of its {parts[part].num_instances:,} instances"
+            is_labelled = parts[part].num_unlabelled < parts[part].num_instances
+            expect(is_labelled, path, needed, found, f"{part.capitalize()} needs labels.")
     shares = shares_without_vectors(vectors, parts.values(), is_lowercase) if vectors else []
     print("\n".join(aligned(_rows(parts, shares))), flush=True)
     for warning in warnings_about(parts):
@@ -170,6 +180,8 @@ def _rows(parts: Dict[str, CorpusSummary], shares: List[float]) -> List[List[str
     ]
     if shares:
         rows.append(["words without a vector", *(f"{share:.1%}" for share in shares)])
+    if tags := parts["train"].tags:
+        rows.append([f"tags: {tags}", *("" for _ in parts)])
     labels = sum((each.labels for each in summaries), Counter()).most_common()
     for name, _ in labels[:_MOST_LABELS]:
         rows.append([f"  {name}", *(f"{each.labels[name]:,}" for each in summaries)])
@@ -180,6 +192,15 @@ def _rows(parts: Dict[str, CorpusSummary], shares: List[float]) -> List[List[str
 
 
 def _summary(part: str, reader: DatasetReader, path: str) -> CorpusSummary:
+    if reader.columns and has_records(path):
+        columns = next(read_records(path))[1].keys()
+        others = [name for name in columns if name not in reader.columns]
+        # If a column of texts is missing, the reader names it.
+        is_right = reader.label_column in columns or set(reader.columns) - columns
+        advice = "Add a column of labels."
+        if part == "train" and others:
+            advice = f"Add --set label={others[0] if len(others) == 1 else 'NAME'}."
+        expect(is_right, path, f"the column {reader.label_column!r}", ", ".join(columns), advice)
     with progress(f"instances of {part}") as advance:
         return summarise(reader.read(path), reader, advance)
 

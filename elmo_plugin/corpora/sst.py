@@ -64,6 +64,8 @@ def _parsed(line: str, location: str) -> Tree:
         if kind not in legal:
             found = piece if kind == _END else repr(piece)
             advice = f"A tree is one line like {_EXAMPLE}; a word ( is -LRB-, a word ) is -RRB-."
+            if not phrases:
+                advice += " Tables have names that end in .csv, .tsv or .jsonl."
             raise unexpected(f"{location}:{offset + 1}", " or ".join(legal), found, advice)
         if kind == "(":
             opened.append([len(words), -1, -1])

@@ -10,14 +10,17 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List
 from allennlp.data import Instance
 from allennlp.data.fields import LabelField, ListField, SequenceLabelField, TextField
 
+from elmo_plugin.corpora.tag_spans import is_span_tag
 from elmo_plugin.tasks.reader import TaskReader
 from elmo_plugin.util.word_vectors import vector_lines
 
 # Labels of fewer instances or spans are hardly learnt.
 _RARE = 10
+# Other tags are likely mistakes if so many are of spans.
+_NEARLY_ALL = 0.95
 _MOST_WORDS = 20
-# The first tag of a span, and tags that begin none. Other tags count by themselves.
-_OF_SPAN = re.compile(r"[BU]-(.+)|[IL]-.+|O")
+# The first tag of a span.
+_FIRST = re.compile(r"[BU]-(.+)")
 
 
 @dataclass
@@ -29,6 +32,8 @@ class CorpusSummary:
     num_unlabelled: int = 0
     #: The most words of an instance.
     longest: int = 0
+    #: `spans` or `plain`, if words have labels.
+    tags: str = ""
     #: Counts of words and of labels. Spans count, not their tags.
     words: Counter = field(default_factory=Counter)
     labels: Counter = field(default_factory=Counter)
@@ -47,7 +52,9 @@ class CorpusSummary:
         self.num_unlabelled += reader.gold_field not in instance.fields
         self.longest = max(self.longest, len(words))
         self.words.update(words)
-        self.labels.update(_labels(instance, reader.gold_field))
+        if isinstance(instance.fields.get(reader.gold_field), SequenceLabelField):
+            self.tags = "spans" if reader.has_spans else "plain"
+        self.labels.update(_labels(instance, reader))
         self.inputs[_digest(instance, texts, reader.gold_field)] += 1
 
 
@@ -85,6 +92,13 @@ def warnings_about(parts: Dict[str, CorpusSummary]) -> Iterator[str]:
     rare = [name for name, number in train.labels.items() if number < _RARE]
     if rare:
         yield f"fewer than {_RARE} examples in train have each of these labels: {_listed(rare)}."
+    if len(train.labels) == 1 and train.tags != "spans":
+        yield f"train has only the label {_listed(list(train.labels))}: there is nothing to learn."
+    tags = sum((part.labels for part in parts.values()), Counter())
+    odd = [tag for tag in tags if not is_span_tag(tag)]
+    share = 1 - sum(tags[tag] for tag in odd) / max(1, tags.total())
+    if train.tags == "plain" and odd and share >= _NEARLY_ALL and len(tags) > len(odd) + 1:
+        yield f"{share:.1%} of the tags are of spans, but {odd[0]} is not, so all are plain."
     for name, part in parts.items():
         of = f"of {part.num_instances:,} instances of {name}"
         repeated = part.num_instances - len(part.inputs)
@@ -99,7 +113,7 @@ def warnings_about(parts: Dict[str, CorpusSummary]) -> Iterator[str]:
         if shared and name != "train":
             yield f"{shared:,} {of} are also in train, so its scores are too good."
         if unknown:
-            yield f"{name} has labels that train lacks, never predicted: {_listed(unknown)}."
+            yield f"train has no example of these labels of {name}: {_listed(unknown)}."
 
 
 def _listed(names: List[str], most: int = 8) -> str:
@@ -114,17 +128,15 @@ def _words(text: Any) -> List[str]:
     return [token.text for token in text.tokens] if isinstance(text, TextField) else []
 
 
-def _labels(instance: Instance, name: str) -> Iterator[str]:
-    label = instance.fields.get(name)
+def _labels(instance: Instance, reader: TaskReader) -> Iterator[str]:
+    label = instance.fields.get(reader.gold_field)
     if isinstance(label, LabelField):
         # A label with a fixed index has its name in the metadata.
         is_name = isinstance(label.label, str)
         yield label.label if is_name else instance["metadata"].metadata["label"]
     elif isinstance(label, SequenceLabelField):
-        for tag in label.labels:
-            found = _OF_SPAN.fullmatch(tag)
-            if not found or found[1]:
-                yield found[1] if found else tag
+        firsts = map(_FIRST.fullmatch, label.labels)
+        yield from (each[1] for each in firsts if each) if reader.has_spans else label.labels
 
 
 def _digest(instance: Instance, texts: Dict[str, List[str]], gold_field: str) -> int:

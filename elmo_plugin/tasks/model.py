@@ -169,7 +169,7 @@ class TaskModel(Model):
             return
         for label in sorted(set(labels) - (self._trained_labels or set(known)) - self._new_labels):
             self._new_labels.add(label)
-            logger.warning("The label %r is not in the training data: never predicted right", label)
+            logger.warning("Training has no example of the label %r", label)
 
     def score(self, predicted: Sequence[Any], gold: Sequence[Any], *others: Sequence[Any]) -> None:
         """Calls the metric with the instances that have a gold answer, if any do."""

@@ -48,6 +48,11 @@ class TaskReader(DatasetReader):
     text_fields: Tuple[str, ...] = ("tokens",)
     #: The field with the gold answer, which unlabelled instances lack.
     gold_field = "label"
+    #: In `.csv`, `.tsv` and `.jsonl`, if the task reads them: the columns of texts and of labels.
+    columns: Tuple[str, ...] = ()
+    label_column = ""
+    #: Whether labels of words are tags of spans, in BIO or BIOUL.
+    has_spans = True
     #: What splits raw text into words, here and in the predictor.
     split: Tokenizer = staticmethod(treebank_words)
 
@@ -142,7 +147,10 @@ def _sample(
             num_yielded += 1
             yield part
     if num_parts and not num_yielded:
+        advice = ", or another `fraction_seed`"
+        if name == "dev_fraction":
+            advice = " or a dev file, or see in docs/data.md what ends an instance in the file"
         raise ConfigurationError(
             f"A `{name}` of {fraction} leaves nothing of {num_parts} instances. Choose another one"
-            f"{', or another `fraction_seed`' if name == 'fraction' else ''}."
+            f"{advice}."
         )

@@ -83,7 +83,9 @@ def test_plain_tags_are_seen_and_written_into_the_experiment(tmp_path, capsys):
     elmo(f"train tagger {corpus} {options} --check-only")
     shown = {line.split()[0]: line.split()[1:] for line in capsys.readouterr().out.splitlines()}
     assert sum(map(int, shown["instances"])) == 40 and shown["PRON"] == shown["VERB"]
-    elmo(f"train tagger {corpus} {options} -s {tmp_path}/out")
+    assert shown["tags:"] == ["plain"]
+    # There is nothing to continue yet.
+    elmo(f"train tagger {corpus} {options} -s {tmp_path}/out --recover")
     assert '  tags: "plain",\n' in (tmp_path / "out/experiment.jsonnet").read_text()
     assert "accuracy" in capsys.readouterr().out
 
@@ -119,6 +121,37 @@ def test_a_mistake_is_one_sentence_before_anything_is_written(
     assert stopped.value.code.startswith("elmo train: ") and "\n" not in stopped.value.code
     assert message in stopped.value.code
     assert os.listdir(tmp_path) == ["full"] and os.listdir(tmp_path / "full") == ["file"]
+
+
+ROWS = "".join(f"a film {n},{n % 2}\n" for n in range(40))
+BAD_CORPORA = [
+    ("classifier a.csv", "text,genre\n" + ROWS, "found text, genre. Add --set label=genre."),
+    ("classifier a.csv --set text=a", "a,b,c\nx,y,z\n", "found a, b, c. Add --set label=NAME."),
+    (
+        "classifier a.csv",
+        "text,label\na film,\na film,\n",
+        "labels (a column of the file), found none in any of its",
+    ),
+    ("classifier a.txt", "text,label\n" + ROWS, "names that end in .csv, .tsv or .jsonl."),
+    ("classifier good.csv --dev a.csv", "text\na film\n", "found text. Add a column of labels."),
+    ("classifier good.csv --test a.csv", "text\na film\n", "found text. Add a column of labels."),
+    ("pairs a.tsv", "premise\thypothesis\tsame\na\tb\t1\n", "Add --set label=same."),
+    ("ner good.conll --dev a.conll", "Ada\nleft\n", "none in any of its 1 instances. Dev needs"),
+    ("tagger a.csv", "text,label\n" + ROWS, "or a dev file, or see in docs/data.md"),
+]
+
+
+@pytest.mark.parametrize("line, text, message", BAD_CORPORA)
+def test_a_corpus_without_labels_stops_before_training(tmp_path, monkeypatch, line, text, message):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "good.csv").write_text("text,label\n" + ROWS)
+    (tmp_path / "good.conll").write_text("Ada B-PER\nleft O\n")
+    (tmp_path / line.split(" --set")[0].split()[-1]).write_text(text)
+    for option in ("--check-only", "-s out"):
+        with pytest.raises(SystemExit) as stopped:
+            elmo(f"train {line} {option}")
+        assert message in stopped.value.code and "\n" not in stopped.value.code
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_task_without_its_own_split_needs_dev(tmp_path):

@@ -30,7 +30,9 @@ def test_instances_words_and_spans_are_counted(summary):
     found = summary(TRAIN, TagReader())
     assert (found.num_instances, found.words.total(), found.longest) == (2, 7, 5)
     assert found.labels == {"PER": 2, "LOC": 1}
-    assert summary("runs VERB\nis VERB\n", TagReader(tags="plain")).labels == {"VERB": 2}
+    assert found.tags == "spans"
+    found = summary("runs VERB\nNew B-LOC\nYork I-LOC\n", TagReader(tags="plain"))
+    assert found.labels == {"VERB": 1, "B-LOC": 1, "I-LOC": 1} and found.tags == "plain"
 
 
 def test_labels_with_fixed_indices_have_their_names():
@@ -59,7 +61,7 @@ def test_predicates_of_one_sentence_are_no_repetition():
             "Bob B-PER\nleft O\n\nIBM B-ORG\n",
             [
                 "1 of 2 instances of dev are also in train, so its scores are too good.",
-                "dev has labels that train lacks, never predicted: ORG.",
+                "train has no example of these labels of dev: ORG.",
             ],
         ),
         (
@@ -80,6 +82,26 @@ def test_what_may_harm_is_a_sentence(summary, train, dev, sentences):
     assert found[-len(sentences) :] == sentences
     # Nothing else but the rare labels of the small corpus.
     assert len(found) <= len(sentences) + (dev is not None and train == TRAIN)
+
+
+@pytest.mark.parametrize(
+    "text, kind, sentence",
+    [
+        (
+            "a O\nb O\nc B-PER\nd I-PER\n" * 5 + "e X-PER\n",
+            "plain",
+            "95.2% of the tags are of spans, but X-PER is not, so all are plain.",
+        ),
+        ("a O\nb O\nc B-PER\nd I-PER\n" * 3 + "e X-PER\n", "plain", None),
+        ("a O\n" * 40 + "b X\n", "plain", None),
+        ("a NN\nb NN\n", "plain", "train has only the label NN: there is nothing to learn."),
+        ("a B-PER\nb I-PER\n", "spans", None),
+    ],
+)
+def test_tags_that_may_be_mistakes(summary, text, kind, sentence):
+    parts = {"train": summary(text, TagReader(tags=kind))}
+    found = [each for each in warnings_about(parts) if not each.startswith("fewer")]
+    assert found == ([sentence] if sentence else [])
 
 
 def test_a_clean_corpus_has_no_warnings(summary):

@@ -53,7 +53,7 @@ class TagReader(OwnDataReader):
         if tag_column is not None:
             # Column 1 has the words.
             check_least(2, tag_column=tag_column)
-        self.tag_column, self._tag, self._has_spans = tag_column, tag, tags == "spans"
+        self.tag_column, self._tag, self.has_spans = tag_column, tag, tags == "spans"
 
     @overrides
     def _read(self, file_path: str) -> Iterable[Instance]:
@@ -65,7 +65,7 @@ class TagReader(OwnDataReader):
             )
 
     def _sentences(self, file_path: str) -> Iterable[Sentence]:
-        any_tags = not self._has_spans
+        any_tags = not self.has_spans
         if not is_conllu(file_path):
             return read_sentences(file_path, self.tag_column, any_tags=any_tags)
         sentences = read_conllu(file_path, self._tag, any_tags=any_tags, untagged=True)
@@ -84,8 +84,8 @@ class TagReader(OwnDataReader):
         fields: Dict[str, Field] = {"tokens": text}
         gold = None
         if tags is not None:
-            gold = bio_tags(tags_to_spans(tags), len(tokens)) if self._has_spans else list(tags)
-            written = to_bioul(gold, "BIO") if self._has_spans else gold
+            gold = bio_tags(tags_to_spans(tags), len(tokens)) if self.has_spans else list(tags)
+            written = to_bioul(gold, "BIO") if self.has_spans else gold
             fields["tags"] = SequenceLabelField(written, text, ENTITIES)
         fields["metadata"] = MetadataField(
             {

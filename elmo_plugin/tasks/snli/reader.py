@@ -31,11 +31,11 @@ class PairReader(OwnDataReader):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.columns, self._label = (premise, hypothesis), label
+        self.columns, self.label_column = (premise, hypothesis), label
 
     @overrides
     def _read(self, file_path: str) -> Iterable[Instance]:
-        rows = read_labelled_texts(file_path, self.columns, self._label)
+        rows = read_labelled_texts(file_path, self.columns, self.label_column)
         for row in self.shard_iterable(self.part(rows, file_path)):
             yield self.text_to_instance(*map(self.tokens, row.texts), row.label)
 

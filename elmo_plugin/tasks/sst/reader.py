@@ -46,7 +46,7 @@ class TextReader(OwnDataReader):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.columns, self._label = (text,), label
+        self.columns, self.label_column = (text,), label
         check_one_of(_CLASSES, granularity=granularity)
         if min_phrase_tokens is not None:
             check_least(1, min_phrase_tokens=min_phrase_tokens)
@@ -56,7 +56,7 @@ class TextReader(OwnDataReader):
     @overrides
     def _read(self, file_path: str) -> Iterable[Instance]:
         if has_records(file_path):
-            rows = read_labelled_texts(file_path, self.columns, self._label)
+            rows = read_labelled_texts(file_path, self.columns, self.label_column)
             for row in self.shard_iterable(self.part(rows, file_path)):
                 tokens = self.tokens(row.texts[0])
                 expect(
