@@ -105,6 +105,9 @@ def explanation(error: BaseException) -> Optional[str]:
 
 def _configure_console() -> None:
     sys.excepthook = _log_uncaught
+    if not logging.root.handlers:
+        # Of `elmo` before training: the handler of last resort has no filters.
+        logging.basicConfig()
     for handler in logging.root.handlers:
         is_console = type(handler) is logging.StreamHandler
         if is_console and not isinstance(handler.formatter, _ConsoleFormatter):
@@ -141,12 +144,14 @@ def _is_library(logger: str) -> bool:
 
 
 def _is_worth_showing(record: logging.LogRecord) -> bool:
+    command = "".join(sys.argv[1:2]).removeprefix("elmo-")
     if record.levelno >= logging.WARNING:
-        return not str(record.msg).startswith(_HIDDEN_WARNINGS)
+        # Labels are not needed to predict.
+        of_predict = ("%s: no label in",) if command == "predict" else ()
+        return not str(record.msg).startswith(_HIDDEN_WARNINGS + of_predict)
     # Tables of metrics are for `evaluate`, which prints metrics itself; in training, progress bars
     # show them.
     repeated = {"train": "elmo_plugin.tasks.model", "evaluate": "allennlp.common.util"}
-    command = "".join(sys.argv[1:2]).removeprefix("elmo-")
     if record.name in (*_HIDDEN_INFORMATION, repeated.get(command)):
         return False
     is_of_user = record.levelno >= logging.INFO and not _is_library(record.name)

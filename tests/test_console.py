@@ -194,3 +194,22 @@ def test_imported_from_python_or_with_a_log_level_it_changes_nothing(monkeypatch
     before = (sys.excepthook, list(logging.getLogger("allennlp").handlers), warnings.filters[:])
     console.quieten_command()
     assert before == (sys.excepthook, logging.getLogger("allennlp").handlers, warnings.filters)
+
+
+@pytest.mark.parametrize("command, is_shown", [("predict", False), ("evaluate", True)])
+def test_labels_are_missed_unless_they_are_predicted(monkeypatch, command, is_shown):
+    monkeypatch.setattr(sys, "argv", ["elmo", command])
+    message = "%s: no label in %r; the columns are %s"
+    arguments = ("elmo_plugin", logging.WARNING, "", 0, message, ("a.csv:2", "label", "text"))
+    record = logging.LogRecord(*arguments, None)
+    assert console._is_worth_showing(record) is is_shown
+
+
+def test_before_training_too_the_console_hides_warnings(monkeypatch, capsys):
+    """The process of `elmo` has no handlers before."""
+    monkeypatch.setattr(logging.root, "handlers", [])
+    monkeypatch.setattr(sys, "excepthook", sys.excepthook)
+    console._configure_console()
+    for message in ("Your label namespace was 'x'", "a.txt: strange"):
+        logging.getLogger("allennlp.data").warning(message)
+    assert capsys.readouterr().err == "warning: a.txt: strange\n"

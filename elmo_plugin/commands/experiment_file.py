@@ -54,6 +54,10 @@ def make_experiment(
             varied["elmo"] = {n: _json(_absolute(str(path))) for n, path in files.items()}
             varied["elmo"]["bilm"] = "null"
     for given in settings:
+        if not with_elmo and given.startswith("elmo."):
+            raise ConfigurationError(
+                f"--set {given}: a model without ELMo has no such setting. Leave out --no-elmo."
+            )
         _insert(varied, given)
     fields: Dict[str, Any] = {"settings": varied}
     if cuda_device is not None:

@@ -4,8 +4,8 @@ Predict with a trained model, and print a line of JSON for each input.
 ARCHIVE is the model.tar.gz or the folder of a training run, or the name of a model that comes with
 the project, such as ner; nothing in it is executed. INPUT is a text, a file or - for standard
 input. A file has a sentence or document per line, a JSON object per line (`allennlp predict` reads
-the same ones), or the format of the task's corpus; the command recognises which and says so. It may
-be gzip.
+the same ones), the same fields as columns of CSV or TSV, whose first row names them, or the format
+of the task's corpus; the command recognises which and says so. It may be gzip.
 
 example:
     %(prog)s ner "Ada Lovelace lived in London."
@@ -13,14 +13,13 @@ example:
     cat sentences.txt | %(prog)s out/ner - | head
 """
 
-import json
 import os
 import re
 import sys
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Dict, Iterator, Optional
+from typing import Iterator, Optional
 
 from allennlp.common.util import lazy_groups_of
 from allennlp.predictors import Predictor
@@ -29,6 +28,7 @@ import elmo_plugin
 from elmo_plugin.commands.arguments import PositiveInt, flag, option, positional
 from elmo_plugin.commands.command import say
 from elmo_plugin.console import quieten
+from elmo_plugin.corpora.json_lines import parse_object
 from elmo_plugin.tasks.inputs import FORMATS, STANDARD_INPUT, Inputs, read_inputs
 from elmo_plugin.tasks.predictor import TaskPredictor
 from elmo_plugin.util.atomic_write import atomic_write, check_output
@@ -107,10 +107,7 @@ def _given_text(args: Options) -> Optional[str]:
 
 def _predictor(args: Options) -> TaskPredictor:
     archive_file = find_archive(args.archive)
-    try:
-        settings: Dict[str, Any] = json.loads(args.predictor_args or "{}")
-    except ValueError as error:
-        raise ConfigurationError(f"--predictor-args: expected JSON, found this: {error}") from error
+    settings = parse_object(args.predictor_args or "{}", "--predictor-args")
     # Limits of the archive's reader apply to training only.
     archive = elmo_plugin.load_archive(archive_file, args.cuda_device, every_instance=True)
     predictor = Predictor.from_archive(

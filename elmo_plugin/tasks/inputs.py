@@ -1,5 +1,6 @@
 """What a predictor reads: raw text, JSON lines or a corpus, recognised by its first lines."""
 
+import csv
 import json
 import os
 import sys
@@ -11,9 +12,10 @@ from typing import Any, Callable, Iterable, Iterator, List, NamedTuple, Optional
 
 from allennlp.predictors import Predictor
 
+from elmo_plugin.corpora.json_lines import parse_object
 from elmo_plugin.corpora.records import read_records, records_format
 from elmo_plugin.tasks.predictor import TaskPredictor
-from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.errors import ConfigurationError, expect, unexpected
 from elmo_plugin.util.files import is_pipe
 from elmo_plugin.util.text_files import Source, has_suffix, numbered_lines
 
@@ -70,11 +72,12 @@ def read_inputs(
     if format is None and found and found[1] != ".jsonl":
         items = source.read(partial(_records, predictor), found[1])
         return Inputs(f"{name}: read as {found[0]}", False, items)
-    is_object = shown[0].lstrip().startswith("{")
+    is_object = shown[0].lstrip().startswith("{") or has_suffix(name, ".jsonl")
+    if format is None:
+        _check_names(predictor, head, name, is_object)
     if format == "text" or (format is None and predictor.text_field and not is_object):
-        unit = "document" if predictor.reads_documents else "sentence"
         items = source.loaded(partial(predictor.load, is_text=True))
-        return Inputs(f"{name}: read as text, a {unit} per line", False, items)
+        return Inputs(f"{name}: read as {_kind_of_text(predictor, shown)}", False, items)
     return Inputs(f"{name}: read as JSON lines", False, source.loaded(predictor.load))
 
 
@@ -85,6 +88,41 @@ def at_least_one(items: Iterator[Any], name: str) -> Iterator[Any]:
         raise ConfigurationError(f"{name}: expected at least one instance to predict, found none.")
     yield first
     yield from items
+
+
+def _check_names(
+    predictor: TaskPredictor, head: List[Tuple[int, str]], name: str, is_object: bool
+) -> None:
+    """
+    Raises `ValueError` if the first of JSON lines has no field of the task, or the file is named as
+    a table: its first row has not the columns of the task.
+    """
+    number, line = next((number, line) for number, line in head if line.strip())
+    location = f"{name}:{number}"
+    columns = list(getattr(predictor._dataset_reader, "columns", predictor.example))
+    expected = ", ".join(columns)
+    if is_object:
+        names = parse_object(line, location, json.dumps(predictor.example))
+        # The corpora of tasks without one text have other fields.
+        is_right = not predictor.text_field or set(names) & {*columns, *predictor.schema}
+        found = f"the fields {', '.join(names)}"
+        expect(is_right, location, f"the fields {expected}", found, "Rename them.")
+    for suffix, delimiter, separator in ((".csv", ",", "commas"), (".tsv", "\t", "tabs")):
+        if has_suffix(name, suffix) and not is_object:
+            header = next(csv.reader([line], delimiter=delimiter))
+            has_columns = set(columns) <= set(header)
+            found = "no rows below them" if has_columns else f"the columns {', '.join(header)}"
+            advice = f"Rename them and separate them by {separator}, or choose --input-format"
+            advice = "" if has_columns else f"{advice} of elmo predict."
+            raise unexpected(location, f"rows with the columns {expected}", found, advice)
+
+
+def _kind_of_text(predictor: TaskPredictor, lines: List[str]) -> str:
+    kind = f"text, a {'document' if predictor.reads_documents else 'sentence'} per line"
+    if predictor.has_word_per_line and len(lines) > 1 and all(len(x.split()) == 1 for x in lines):
+        advice = "If it has a word per line, add --input-format corpus to elmo predict"
+        return f"{kind}; every line is one word. {advice}."
+    return kind
 
 
 def _lines(path: str, text: Optional[str]) -> Lines:

@@ -15,7 +15,7 @@ from overrides import overrides
 from elmo_plugin.corpora.json_lines import check_fields, parse_object
 from elmo_plugin.corpora.tokenizer import words_of_line
 from elmo_plugin.tasks.prediction import Part, Prediction
-from elmo_plugin.util.errors import ConfigurationError, check_one_of, excerpt
+from elmo_plugin.util.errors import ConfigurationError, check_no_settings, check_one_of, excerpt
 
 #: JSON schemas of fields of input lines.
 TEXT: JsonDict = {"type": "string", "pattern": r"\S", "description": "some text"}
@@ -38,7 +38,8 @@ class TaskPredictor(Predictor):
     # Parameters
 
     output_format : `str`
-        One of the class's `output_formats`; another raises a `ConfigurationError`.
+        One of the class's `output_formats`; another, or an unknown setting, raises a
+        `ConfigurationError`.
     """
 
     #: The name of the task on the page, and one line about what it finds.
@@ -54,11 +55,18 @@ class TaskPredictor(Predictor):
     text_field: Optional[str] = None
     #: A pattern of the beginning of the first line of the task's corpus.
     corpus_start: Optional[str] = None
+    #: Whether a corpus without labels has a word per line and nothing else.
+    has_word_per_line: bool = False
     output_formats: Tuple[str, ...] = ("json",)
 
     def __init__(
-        self, model: Model, dataset_reader: DatasetReader, output_format: str = "json"
+        self,
+        model: Model,
+        dataset_reader: DatasetReader,
+        output_format: str = "json",
+        **unknown: Any,
     ) -> None:
+        check_no_settings(self, unknown)
         super().__init__(model, dataset_reader)
         check_one_of(self.output_formats, output_format=output_format)
         self._output_format = output_format

@@ -23,19 +23,23 @@ def progress(unit: str, total: Optional[int] = None) -> Iterator[Callable[[int],
         with tqdm(unit=f" {unit}", total=total) as bar:
             yield bar.update
     else:
-        yield _lines(unit, total)
+        update = _lines(unit, total)
+        yield update
+        update(0, is_end=True)
 
 
-def _lines(unit: str, total: Optional[int]) -> Callable[[int], None]:
+def _lines(unit: str, total: Optional[int]) -> Callable[..., None]:
     of_total = "" if total is None else f" of {total:,}"
     done, start = 0, time.monotonic()
-    last = start
+    last, shown_last = start, 0
 
-    def update(number: int) -> None:
-        nonlocal done, last
+    def update(number: int, *, is_end: bool = False) -> None:
+        nonlocal done, last, shown_last
         done, now = done + number, time.monotonic()
-        if now - last >= _SECONDS:
-            last, speed = now, done / (now - start)
+        # What has shown lines also shows its end.
+        is_due = now - last >= _SECONDS or (is_end and shown_last)
+        if is_due and done > shown_last:
+            last, shown_last, speed = now, done, done / (now - start)
             shown = f"{speed:,.0f}" if speed >= 10 else f"{speed:.1f}"
             line = f"{done:,}{of_total} {unit}, {shown} per second"
             print(line, file=sys.stderr, flush=True)

@@ -14,11 +14,13 @@ local sizes = ['a list of whole numbers of at least 1', function(value) all(is_s
 local count = ['a whole number of at least 0', function(value) is_whole(value) && value >= 0];
 local above_0 = ['a number above 0', function(value) is_from(value, 0) && value > 0];
 local from_0 = ['a number of at least 0', function(value) is_from(value, 0)];
+local counts = ['a list of whole numbers of at least 0', function(v) all(count[1], v)];
 local rate = ['a number from 0 to below 1', is_rate];
 local rates = ['a list of numbers from 0 to below 1', function(value) all(is_rate, value)];
 local share = ['a number above 0 and at most 1', function(v) is_from(v, 0) && v > 0 && v <= 1];
 local flag = ['true or false', std.isBoolean];
 local text = ['a string', std.isString];
+local one_of(names) = ['one of ' + std.join(', ', names), function(v) std.member(names, v)];
 local list = ['a list', std.isArray];
 local object = ['an object', std.isObject];
 local nothing = ['null', function(value) value == null];
@@ -63,7 +65,7 @@ local kinds = {
   decay: [rate],
   feedforward_dim: [size],
   feedforward_dropout: [rate],
-  granularity: [text],
+  granularity: [one_of(['5-class', '2-class'])],
   hidden_sizes: [sizes],
   initializer: [object, nothing],
   lexical_dropout: [rate],
@@ -84,8 +86,8 @@ local kinds = {
   hypothesis: [text],
   label: [text],
   premise: [text],
-  tag: [text],
-  tags: [text, nothing],
+  tag: [one_of(['upos', 'xpos', 'feats', 'deprel'])],
+  tags: [one_of(['spans', 'plain']), nothing],
   text: [text],
   tokenize: [text],
   // Of `scoring`.
@@ -94,13 +96,13 @@ local kinds = {
   max_span_width: [size],
   spans_per_word: [above_0],
   // Of ELMo.
-  at: [text],
+  at: [one_of(['input', 'output', 'both'])],
   bilm: [text, nothing],
   cache: [flag, text],
   fixed_weights: [list, nothing],
   lambda: [from_0],
   layer_norm: [flag],
-  layers: [text, list],
+  layers: [one_of(['all', 'last']), counts],
   options_file: [text, nothing],
   stateful: [flag],
   trainable: [flag],

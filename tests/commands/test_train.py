@@ -104,6 +104,7 @@ MISTAKES = [
     ("-s new --set a", "--set: expected NAME=VALUE such as batch_size=8, found a."),
     ("-s new --set foo=1", "foo"),
     ("-s new --set elmo.foo=1", "foo"),
+    ("-s new --no-elmo --set elmo.dropout=0.2", "Leave out --no-elmo."),
     ("-s new --vectors none", "No such file: looked for none and none.gz"),
     ("-s new --test none", "No such file: looked for none and none.gz"),
 ]
@@ -224,6 +225,16 @@ def test_an_error_names_the_line_and_answers_before_it_are_printed(trained, tmp_
         elmo(f"predict {trained[0]} {tmp_path}/a.jsonl --batch-size 1")
     assert f'{tmp_path}/a.jsonl:3: expected "sentence"' in stopped.value.code
     assert json.loads(capsys.readouterr().out)["tokens"] == ["Ada", "."]
+
+
+@pytest.mark.parametrize(
+    "settings, message",
+    [('{"a": 1}', "NerPredictor has no settings ['a']"), ("[1]", "--predictor-args: expected a")],
+)
+def test_wrong_settings_of_a_predictor_are_refused(trained, settings, message):
+    with pytest.raises(SystemExit) as stopped:
+        elmo(f"predict {trained[0]} Hello --predictor-args '{settings}'")
+    assert message in stopped.value.code
 
 
 def test_an_error_in_a_corpus_from_standard_input_names_it(trained, tmp_path, monkeypatch):

@@ -9,6 +9,7 @@ from allennlp.data import DatasetReader, Vocabulary
 from allennlp.data.data_loaders import MultiProcessDataLoader
 from allennlp.predictors import Predictor
 
+from elmo_plugin.tasks.inputs import read_inputs
 from elmo_plugin.tasks.ner.metric import TagAccuracy
 from elmo_plugin.util.errors import ConfigurationError
 from tests.tasks.small import OWN_CORPORA, build, make_batch, make_reader, plain_reader
@@ -79,6 +80,46 @@ def test_rows_without_labels_are_read_for_prediction(task, tmp_path, caplog):
     assert set(instance.fields) == {*plain_reader(task).text_fields, "metadata"}
     if task != "tagger":
         assert "no label in 'label'; the columns are" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "name, content, message",
+    [
+        ("a.csv", "Text,Label\nA film,1\n", "a.csv:1: .* columns text, found the columns Text, L"),
+        ("a.csv", "id;text\n1;A film\n", "found the columns id;text. Rename .* by commas"),
+        ("a.tsv", "review\nA film\n", "found the columns review. Rename .* by tabs"),
+        ("a.csv", "text\n", "found no rows below them$"),
+        (
+            "a.jsonl",
+            '\n{"review": "A film"}\n',
+            "a.jsonl:2: expected the fields text, found",
+        ),
+        ("a.jsonl", "A film\n", "a.jsonl:1: expected a JSON object like"),
+        (None, '{"review": "A film"}', "the text:1: .* fields text, found the fields review"),
+    ],
+)
+def test_columns_of_other_names_are_no_text(trained, tmp_path, name, content, message):
+    predictor = Predictor.from_archive(trained("classifier"))
+    path = tmp_path / str(name)
+    path.write_text(content)
+    given = (str(path), None, None) if name else ("the text", None, content)
+    with pytest.raises(ValueError, match=message):
+        list(read_inputs(predictor, *given).items)
+    if name == "a.csv":
+        assert len(list(read_inputs(predictor, given[0], "text").items)) == content.count("\n")
+
+
+def test_a_text_without_label_is_one_as_json(trained):
+    predictor = Predictor.from_archive(trained("classifier"))
+    (instance,) = read_inputs(predictor, "the text", None, '{"text": "A film"}').items
+    assert instance["metadata"]["words"] == ["A", "film"]
+
+
+@pytest.mark.parametrize("text, is_said", [("A\nfilm\n", True), ("A film\nIt\n", False)])
+def test_a_word_per_line_is_said(trained, text, is_said):
+    predictor = Predictor.from_archive(trained("tagger"))
+    said = read_inputs(predictor, "the text", None, text).description
+    assert ("every line is one word. If it has a word per line" in said) is is_said
 
 
 @each_task

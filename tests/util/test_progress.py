@@ -5,14 +5,15 @@ from elmo_plugin.util.progress import progress
 
 
 def test_without_a_terminal_progress_is_lines(monkeypatch, capsys):
-    times = iter([0.0, 1.0, 6.0, 7.0, 20.0])
+    times = iter([0.0, 1.0, 6.0, 7.0, 20.0, 21.0, 24.0])
     monkeypatch.setattr(module.time, "monotonic", lambda: next(times))
     with progress("sentences", total=4000) as advance:
-        for _ in range(4):
+        for _ in range(5):
             advance(600)
     assert capsys.readouterr().err.splitlines() == [
         "1,200 of 4,000 sentences, 200 per second",
         "2,400 of 4,000 sentences, 120 per second",
+        "3,000 of 4,000 sentences, 125 per second",
     ]
 
 

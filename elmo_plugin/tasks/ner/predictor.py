@@ -34,6 +34,7 @@ class TagPredictor(SentencePredictor):
     summary = "Tags of the words of a sentence"
     example = {"sentence": "Ada Lovelace met Charles Babbage in London."}
     output_formats = ("json", "conll")
+    has_word_per_line = True
 
     @classmethod
     @overrides
