@@ -14,17 +14,17 @@ FILES = {path: path.read_text(encoding="utf-8").splitlines() for path in PACKAGE
 MOST_LINES = {
     "analysis": 2_920,
     "bilm": 4_330,
-    "commands": 2_940,
-    "corpora": 1_850,
+    "commands": 2_960,
+    "corpora": 1_860,
     "elmo": 2_220,
-    "integrations": 870,
+    "integrations": 880,
     "modules": 3_100,
     "serve": 680,
-    "tasks": 4_940,
+    "tasks": 5_000,
     "training": 1_010,
-    "top level": 2_540,
+    "top level": 2_550,
 }
-MOST_RAISES = 305
+MOST_RAISES = 306
 # Modules of at most 30 lines: each is one more file to open.
 MOST_SMALL_FILES = 30
 

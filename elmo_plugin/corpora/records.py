@@ -13,6 +13,9 @@ from elmo_plugin.util.text_files import FilePath, has_suffix, numbered_lines
 
 logger = logging.getLogger(__name__)
 
+# Of the whole process: a text may be a long document, and `csv` allows 131,072 characters.
+csv.field_size_limit(2**31 - 1)
+
 _SUFFIXES = (".csv", ".tsv", ".jsonl")
 
 

@@ -82,6 +82,13 @@ def test_rows_without_labels_are_read_for_prediction(task, tmp_path, caplog):
         assert "no label in 'label'; the columns are" in caplog.text
 
 
+def test_a_text_may_be_a_long_document(tmp_path):
+    path = tmp_path / "long.csv"
+    path.write_text(f"text,label\n{'word ' * 40_000},good\n")
+    (instance,) = DatasetReader.by_name("elmo-classifier")().read(str(path))
+    assert len(instance["tokens"]) == 40_000
+
+
 @pytest.mark.parametrize(
     "name, content, message",
     [
