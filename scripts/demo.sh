@@ -41,7 +41,8 @@ predictions are beside the model in $output.
 What to type next:
   source ${VENV:-.venv}/bin/activate
   elmo serve          # the trained models on a page: http://127.0.0.1:8000/
-  ELMO_DATA=/corpora allennlp train experiments/srl_elmo.jsonnet -s out/srl_elmo   # your own data
+  elmo train classifier reviews.csv -s out    # your own texts and labels: docs/own-texts.md
+  ELMO_DATA=/corpora allennlp train experiments/srl_elmo.jsonnet -s out/srl_elmo   # the paper's tasks
   ls experiments/ablations                    # experiments of a few lines, trained in the same way
   allennlp elmo --help                        # ELMo vectors of any text, into a file
 END
