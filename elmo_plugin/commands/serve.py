@@ -31,12 +31,12 @@ from elmo_plugin.serve.served_task import Limits, load_tasks
 from elmo_plugin.serve.server import AllowedHosts, listen, serve
 from elmo_plugin.serve.word_analyzer import WordAnalyzer
 from elmo_plugin.util.errors import optional_package
-from elmo_plugin.util.files import TAGGER, shipped_archives
+from elmo_plugin.util.files import TAGGER, find_archive, shipped_archives
 
 
 @dataclass(kw_only=True)
 class Options(BilmArguments):
-    archive: List[str] = positional("ARCHIVE", "model.tar.gz or folder", nargs="*")
+    archive: List[str] = positional("ARCHIVE", "model.tar.gz, folder or name", nargs="*")
     host: str = option(
         "address to listen on; 0.0.0.0: reachable from other machines",
         "127.0.0.1",
@@ -77,7 +77,7 @@ def run(args: Options) -> str:
     device = args.cuda_device
     load = partial(elmo_plugin.load_predictor, cuda_device=device, overrides=overrides)
     shipped = [path for name, path in shipped_archives().items() if name != TAGGER]
-    tasks = load_tasks(args.archive or shipped, load, limits)
+    tasks = load_tasks([*map(find_archive, args.archive)] or shipped, load, limits)
     app = make_app(tasks, words, limits, args.batch_size, args.max_queue_size)
     host = f"[{args.host}]" if ":" in args.host else args.host
     app.add_middleware(AllowedHosts, hosts=[host, *(args.allowed_host or [])])
