@@ -189,4 +189,4 @@ def tagger(tmp_path_factory) -> Path:
         "validation_dataset_reader.max_instances": 4,
         "validation_data_loader.batches_per_epoch": 1,
     }
-    return train_once(tmp_path_factory, "tagger", "ner", overrides)
+    return train_once(tmp_path_factory, "ner_in_part", "ner", overrides)

@@ -156,7 +156,7 @@ def test_a_misspelt_setting_is_refused_by_name(task, trained):
     params["regulariser"] = "l2"
     with pytest.raises(ConfigurationError, match="regulariser"):
         Model.from_params(vocab=trained(task).model.vocab, params=params)
-    with pytest.raises(TypeError, match="output_formats"):
+    with pytest.raises(ConfigurationError, match="output_formats"):
         Predictor.from_archive(trained(task), extra_args={"output_formats": "json"})
 
 
