@@ -65,7 +65,7 @@ from elmo_plugin.corpora.tagged_words import read_conllu
 from elmo_plugin.corpora.word_senses import SenseCorpus, read_first_senses
 from elmo_plugin.modules.cove_files import read_cove_encoder
 
-SECONDS = 20.0
+SECONDS = 8.0
 # Files that are read with those beside them.
 BESIDE = (".npy", ".hdf5", ".json", ".dic", ".pkl")
 TASKS = {

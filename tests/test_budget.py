@@ -24,7 +24,7 @@ MOST_LINES = {
     "training": 1_010,
     "top level": 2_550,
 }
-MOST_RAISES = 306
+MOST_RAISES = 307
 # Modules of at most 30 lines: each is one more file to open.
 MOST_SMALL_FILES = 30
 

@@ -27,6 +27,8 @@ _READABLE_DTYPES = ("float16", "float32", "float64")
 _SAFETENSORS_TYPES = {"F16": "float16", "F32": "float32", "F64": "float64", "BF16": "bfloat16"}
 # The scope of the language model in bilm-tf's training.
 _SCOPE = "lm/"
+# Weight files of bilm-tf have five levels of groups.
+_MAX_DEPTH = 50
 
 Shape = Tuple[int, ...]
 
@@ -101,6 +103,11 @@ def _of_hdf5(file: h5py.File) -> Dict[str, _StoredArray]:
     arrays: Dict[str, _StoredArray] = {}
 
     def collect(name: str, item: object) -> None:
+        # HDF5 looks up each name from the root: the time grows with the cube of the depth.
+        if name.count("/") > _MAX_DEPTH:
+            raise ConfigurationError(
+                f"{file.filename} is refused: expected weights, found nested groups."
+            )
         if isinstance(item, h5py.Dataset) and (item.is_virtual or item.external):
             raise ConfigurationError(
                 f"{file.filename} is refused: {name} is an external or virtual dataset, whose "
