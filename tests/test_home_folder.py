@@ -88,7 +88,9 @@ def test_functions(home, bilm, tagger):
         "softmax": lambda path: save_softmax(softmax, path),
         "vocabulary": partial(write_vocabulary, [("<S>", None)]),
         "vectors.hdf5": lambda path: dump_embeddings(bilm, "text", path, DumpOptions("all")),
-        "lines.unfinished": lambda path: ResumableText(path.removesuffix(".unfinished"), {}, False),
+        "lines.unfinished": lambda path: ResumableText(
+            Path(path.removesuffix(".unfinished")), {}, False
+        ),
         "index": lambda path: build_index(bilm, ["text"], path),
         "features": lambda path: compute_features(BilmLayers(bilm), sentences, path),
         "packed": partial(pack, tagger),

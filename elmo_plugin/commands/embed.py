@@ -92,12 +92,6 @@ class Options(TextBilmArguments):
         choices=["gzip", "lzf", "zstd"],
     )
     forget_sentences: bool = flag("leave out `sentence_to_index`, which Parquet never has")
-    use_sentence_keys: bool = flag(
-        "name each dataset by its sentence instead of its line, with '\u2215' (U+2215) for "
-        "'/', '\u2400' (U+2400) for NUL and '\u2024' (U+2024) for a lone full stop; a repeated "
-        "sentence is written once, an empty one not at all. Leaves out `sentence_to_index`. Not "
-        "for Parquet, where words are a column"
-    )
     force: bool = flag("replace OUTPUT, or unfinished work that was begun with other options")
     num_workers: PositiveInt = option(
         "compute in N processes, which share the cores; the same file as one process with as "
@@ -123,7 +117,6 @@ class Options(TextBilmArguments):
             dtype="float16" if self.half else "float32",
             compression=self.compression,
             batch_size=self.batch_size,
-            sentence_keys=self.use_sentence_keys,
             forget_sentences=self.forget_sentences,
             pool=self.pool,
         )
@@ -156,7 +149,7 @@ def _embed(args: Options) -> str:
     options, output = args.for_dump(), args.output_file
     (text,) = args.decoded(text_path(args.input_file))
     # A pipe can be read only once.
-    counts = None if is_pipe(text) else count_text(text, output, options)
+    counts = None if is_pipe(text) else count_text(text, output)
     bilm = args.load_bilm()
     if counts is not None:
         _check_space(args, [vector_bytes(bilm, counts, options)], [output])
@@ -177,7 +170,7 @@ def _embed_folder(args: Options) -> str:
         # An error is the outcome of this text, below, and does not stop the others.
         with suppress(ConfigurationError, OSError, ValueError):
             if not is_pipe(text) and (args.force or not output.exists()):
-                sizes.append(vector_bytes(bilm, count_text(text, output, options), options))
+                sizes.append(vector_bytes(bilm, count_text(text, output), options))
     _check_space(args, sizes, outputs.values())
     if args.ray is None:
         outcomes = dump_shards(bilm, outputs, options, args.force, args.num_workers)

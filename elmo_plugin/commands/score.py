@@ -82,8 +82,8 @@ def _opened(args: Options, settings: Dict[str, Any]) -> Iterator[Tuple[Dict[str,
         yield {}, lambda lines, progress: print(lines, end="", flush=True)
         return
     with closing(ResumableText(args.output, settings, args.force)) as file:
-        yield file.progress, file.commit
-        file.finish()
+        yield file.state["progress"], file.add
+        file.export()
 
 
 def _score_text(args: Options) -> str:

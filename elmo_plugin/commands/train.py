@@ -33,7 +33,7 @@ from elmo_plugin.commands.experiment_file import TASKS, make_experiment
 from elmo_plugin.commands.metrics import format_metrics
 from elmo_plugin.commands.tables import aligned
 from elmo_plugin.console import quieten
-from elmo_plugin.corpora.records import has_records, read_records
+from elmo_plugin.corpora.records import SUFFIXES, read_records
 from elmo_plugin.tasks.corpus_summary import (
     CorpusSummary,
     shares_without_vectors,
@@ -43,7 +43,7 @@ from elmo_plugin.tasks.corpus_summary import (
 from elmo_plugin.util.atomic_write import atomic_write
 from elmo_plugin.util.errors import ConfigurationError, expect
 from elmo_plugin.util.progress import progress
-from elmo_plugin.util.text_files import find_file
+from elmo_plugin.util.text_files import find_file, has_suffix
 
 STOPPED = "stopped. The same command with --recover continues from the last checkpoint."
 # Settings of a reader of dev that do not hold for test.
@@ -192,7 +192,7 @@ def _rows(parts: Dict[str, CorpusSummary], shares: List[float]) -> List[List[str
 
 
 def _summary(part: str, reader: DatasetReader, path: str) -> CorpusSummary:
-    if reader.columns and has_records(path):
+    if reader.columns and has_suffix(path, *SUFFIXES):
         columns = next(read_records(path))[1].keys()
         others = [name for name in columns if name not in reader.columns]
         # If a column of texts is missing, the reader names it.

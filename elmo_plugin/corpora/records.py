@@ -16,7 +16,8 @@ logger = logging.getLogger(__name__)
 # Of the whole process: a text may be a long document, and `csv` allows 131,072 characters.
 csv.field_size_limit(2**31 - 1)
 
-_SUFFIXES = (".csv", ".tsv", ".jsonl")
+#: Of the files that `read_records` reads.
+SUFFIXES = (".csv", ".tsv", ".jsonl")
 
 
 @dataclass(frozen=True)
@@ -27,11 +28,6 @@ class LabelledTexts:
     location: str
     texts: Tuple[str, ...]
     label: Optional[str] = None
-
-
-def has_records(path: FilePath) -> bool:
-    """Whether `read_records` reads a file, by its name."""
-    return has_suffix(path, *_SUFFIXES)
 
 
 def records_format(lines: Sequence[str], columns: Sequence[str]) -> Optional[Tuple[str, str]]:

@@ -4,19 +4,12 @@ import hashlib
 import os
 from collections import Counter
 from itertools import islice
-from typing import Callable, Iterable, Iterator, NamedTuple, Sequence, Tuple, Union
+from typing import Callable, Iterable, Iterator, Sequence, Tuple, Union
 
 from elmo_plugin.corpora.raw_text import RawTextCheck
 from elmo_plugin.corpora.tokenizer import Tokenizer, tokenizer_of
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.text_files import FilePath, language_of, numbered_lines
-
-
-class WordCounts(NamedTuple):
-    """The count of each word, and the number of sentences that are not empty."""
-
-    words: Counter
-    num_sentences: int
 
 
 def read_sentences(path: FilePath) -> Iterator[Tuple[int, Tuple[str, ...]]]:
@@ -89,12 +82,11 @@ class DigestedText:
 
 
 def count_words(
-    paths: Iterable[FilePath],
-    on_progress: Callable[[int], object] = lambda num_lines: None,
-) -> WordCounts:
+    paths: Iterable[FilePath], on_progress: Callable[[int], object]
+) -> Tuple[Counter, int]:
     """
-    Counts the words of texts (see `read_sentences`). Calls `on_progress` with 1 after each line.
-    RAM grows with the number of distinct words and the longest line.
+    Counts the words of texts (see `read_sentences`), and the sentences that are not empty. Calls
+    `on_progress(1)` after each line. RAM grows with the distinct words and the longest line.
     """
     words: Counter = Counter()
     num_sentences = 0
@@ -103,4 +95,4 @@ def count_words(
             words.update(sentence)
             num_sentences += bool(sentence)
             on_progress(1)
-    return WordCounts(words, num_sentences)
+    return words, num_sentences

@@ -54,9 +54,7 @@ def read_inputs(
     most = 1 if path == STANDARD_INPUT and sys.stdin.isatty() else _NUM_LINES
     lines = _lines(path, text)
     head = _first(lines, most)
-    shown = [line for _, line in head if line.strip()]
-    if not shown:
-        raise ConfigurationError(f"{name}: expected at least one instance to predict, found none.")
+    shown = list(at_least_one((line for _, line in head if line.strip()), name))
     lines = chain(head, lines)
     is_file = text is None and path != STANDARD_INPUT and not is_pipe(path)
     source = _Source(name, lines, path if is_file else None)

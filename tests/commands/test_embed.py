@@ -17,7 +17,6 @@ from elmo_plugin import embed_sentences
 from elmo_plugin.bilm import fingerprint
 from elmo_plugin.elmo.store import sentence_vectors
 from elmo_plugin.elmo.store.dump import check_space
-from elmo_plugin.elmo.store.sentence_vectors import DumpOptions, dataset_name
 from elmo_plugin.util.errors import ConfigurationError
 from tests.commands import running
 from tests.commands.killed_worker import KilledWorker
@@ -122,23 +121,6 @@ def test_the_map_points_to_the_first_of_equal_sentences(text, tmp_path):
     # The vectors begin at a multiple of 8 bytes.
     header = (tmp_path / "out.safetensors").read_bytes()[:8]
     assert int.from_bytes(header, "little") % 8 == 0
-
-
-def test_sentences_can_be_keys(tmp_path, shared_bilm):
-    # No name is too long for a key.
-    lines = [*LINES, ".", "nul \0", f"{'x' * 200} " * 1000, "__metadata__", "sentence_to_index"]
-    text = write(tmp_path / "text.txt", lines)
-    for suffix in SUFFIXES[:2]:
-        run(text, tmp_path / f"out{suffix}", "--all", "--use-sentence-keys")
-    options = DumpOptions(sentence_keys=True)
-    with h5py.File(tmp_path / "out.hdf5") as file:
-        assert len(file) == 9
-        for line, layers in zip(lines, layers_of(shared_bilm, lines)):
-            if line:
-                vectors = file[dataset_name(0, line.split(), options)][...]
-                numpy.testing.assert_allclose(vectors, layers, atol=1e-6)
-        assert {'and \u2215 or "x\\y" .', "\u2024", "nul \u2400", "\uff3f_metadata__"} < set(file)
-    assert same(read(tmp_path / "out.safetensors")[0], read(tmp_path / "out.hdf5")[0])
 
 
 def test_attributes_name_the_bilm_and_the_settings(text, tmp_path, capsys, shared_bilm):

@@ -78,8 +78,7 @@ MISTAKES = [
         "embed text.txt new.safetensors --all --compression gzip",
         ".safetensors has no compression",
     ),
-    ("embed texts new.parquet --all --compression gzip", ".parquet has zstd"),
-    ("embed texts NEW.PARQUET --all --use-sentence-keys", "in Parquet the words are a column"),
+    ("embed texts NEW.PARQUET --all --compression gzip", ".parquet has zstd"),
     ("vocabulary text.txt new --min-count 9", "with counts of at least `min_count` (9)"),
     ("study study -s a,b", "expected a path without commas"),
     # Corpora of probes.

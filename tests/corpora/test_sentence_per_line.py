@@ -28,26 +28,28 @@ from elmo_plugin.corpora.sentence_per_line import count_words, read_sentences
 def test_every_line_is_a_sentence_of_words_between_white_space(write, text, sentences):
     path = write(text)
     assert list(read_sentences(path)) == list(enumerate(sentences, start=1))
-    counts = count_words([path, write(gzip.compress(text.encode()), "text.gz")])
-    assert sum(counts.words.values()) == 2 * sum(map(len, sentences))
-    assert counts.num_sentences == 2 * sum(map(bool, sentences))
+    paths = [path, write(gzip.compress(text.encode()), "text.gz")]
+    words, num_sentences = count_words(paths, [].append)
+    assert words.total() == 2 * sum(map(len, sentences))
+    assert num_sentences == 2 * sum(map(bool, sentences))
 
 
 def test_words_of_all_files_are_counted_with_progress(write):
     told = []
     paths = [write("the owl saw the owl\n\nit  slept\tlong\n"), write("the Üb\n", "b.txt")]
-    counts = count_words(paths, told.append)
-    assert counts.words == {
+    words, num_sentences = count_words(paths, told.append)
+    assert words == {
         "the": 3, "owl": 2, "saw": 1, "it": 1, "slept": 1, "long": 1, "Üb": 1,
     }  # fmt: skip
-    assert counts.num_sentences == 3 and told == [1] * 4
-    assert count_words([]) == ({}, 0)
+    assert num_sentences == 3 and told == [1] * 4
+    assert count_words([], told.append) == ({}, 0)
 
 
 def test_memory_does_not_grow_with_the_file(write):
     path = write(b"some words of a sentence\n" * 100_000)
     tracemalloc.start()
-    assert count_words([path]).words["some"] == 100_000
+    words, _ = count_words([path], lambda number: None)
+    assert words["some"] == 100_000
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 1_000_000

@@ -4,12 +4,12 @@ import os
 import shutil
 from contextlib import closing
 from dataclasses import asdict, dataclass
-from importlib import metadata
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Set, Tuple, Union
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, Union
 
 import numpy
 
+from elmo_plugin import __version__
 from elmo_plugin.bilm import Bilm, fingerprint, weights_type
 from elmo_plugin.corpora.sentence_per_line import DigestedText
 from elmo_plugin.elmo.store.formats import as_strings, format_of
@@ -19,7 +19,6 @@ from elmo_plugin.elmo.store.sentence_vectors import (
     EmbeddedSentence,
     SentenceVectors,
     compute_vectors,
-    dataset_name,
 )
 from elmo_plugin.elmo.token_batches import Sentence, sentence_groups
 from elmo_plugin.util.atomic_write import UNFINISHED
@@ -62,10 +61,9 @@ class DumpFile(ResumableFile):
     def export(self, input_path: str) -> None:
         """Writes the file. `input_path` becomes an attribute."""
         attributes = {name: self.state[name] for name in self._attributes}
-        attributes.update(input=input_path, complete=True, elmo_plugin_version=_version())
+        attributes.update(input=input_path, complete=True, elmo_plugin_version=__version__)
         index: Optional[str] = None
-        without = self.state.get("sentence_keys") or self.state.get("forget_sentences")
-        if self._format.has_index and not without:
+        if self._format.has_index and not self.state.get("forget_sentences"):
             names: Dict[str, str] = {}
             for name, words, _ in self._sentences():
                 names.setdefault(" ".join(words), name)
@@ -73,17 +71,13 @@ class DumpFile(ResumableFile):
         self.finish(lambda path: self._format.write(path, self._sentences, attributes, index))
 
     def _sentences(self) -> Iterator[EmbeddedSentence]:
-        """Sentences in the order of the lines; if they are keys, only the first of equal ones."""
+        """Sentences in the order of the lines."""
         numbers = self._vectors.mapped(self.folder, self.state)[:, 0]
-        names: Set[str] = set()
         end = 0
         with open(self.folder / "sentences", encoding="utf-8") as lines:
             for name, shape, words in map(json.loads, lines):
                 start, end = end, end + math.prod(shape)
-                if name not in names:
-                    yield EmbeddedSentence(name, words, numbers[start:end].reshape(shape))
-                if self.state.get("sentence_keys"):
-                    names.add(name)
+                yield EmbeddedSentence(name, words, numbers[start:end].reshape(shape))
 
 
 def dump_embeddings(
@@ -122,7 +116,7 @@ def dump_embeddings(
         raise ConfigurationError(f"{output_path} is the input; name another output.")
     format_of(output_path).check(options)
     text = DigestedText([input_path])
-    sentences = _within_limits(text, output_path, options)
+    sentences = _within_limits(text, output_path)
     with closing(DumpFile(output_path, _settings(bilm, input_path, options), force)) as file:
         num_resumed = file.state["num_lines"]
         text.skip(sentences, num_resumed, file.state["text_sha256"], file.folder)
@@ -167,10 +161,10 @@ def finished_dump(
     return DumpSummary(text.num_lines, text.num_tokens, text.num_lines)
 
 
-def count_text(input_path: _Path, output_path: _Path, options: DumpOptions) -> Tuple[int, int]:
+def count_text(input_path: _Path, output_path: _Path) -> Tuple[int, int]:
     """Counts lines and tokens. Raises `ConfigurationError` if the format holds fewer lines."""
     text = DigestedText([input_path])
-    for _ in _within_limits(text, Path(output_path), options):
+    for _ in _within_limits(text, Path(output_path)):
         pass
     return text.num_lines, text.num_tokens
 
@@ -199,13 +193,10 @@ def check_space(outputs: Sequence[_Path], num_bytes: int) -> None:
         )
 
 
-def _within_limits(text: DigestedText, output: Path, options: DumpOptions) -> Iterator[Sentence]:
+def _within_limits(text: DigestedText, output: Path) -> Iterator[Sentence]:
     """The sentences of a text. Refuses more of them than the format of the output can hold."""
-    num_bytes = 0
     for line_number, words in text.sentences():
-        name = dataset_name(line_number, words, options)
-        num_bytes += len(json.dumps(name, ensure_ascii=False).encode())
-        format_of(output).check_names(output, line_number, num_bytes)
+        format_of(output).check_lines(output, line_number)
         yield line_number, words
 
 
@@ -226,10 +217,3 @@ def _settings(bilm: Bilm, input_path: _Path, options: DumpOptions) -> Dict[str, 
         "bilm_options": json.dumps(source, sort_keys=True),
         "bilm_fingerprint": fingerprint(bilm),
     }
-
-
-def _version() -> str:
-    try:
-        return metadata.version("elmo-plugin")
-    except metadata.PackageNotFoundError:
-        return "unknown"

@@ -22,10 +22,9 @@ _TOKENS_PER_CHUNK = 1024
 _HDF5_BYTES, _HDF5_BYTES_PER_DATASET = 100_000, 1_000
 
 _SAFETENSORS_TYPES = {"float32": "F32", "float16": "F16"}
-# The library reads headers of at most 100,000,000 bytes; the rest is for the metadata.
-_MAX_BYTES_OF_ENTRIES = 99_000_000
-# Upper bound without the name: up to 9 layers, 999,999 tokens and offsets of 15 digits.
-_BYTES_PER_ENTRY = 90
+# The library reads headers of at most 100,000,000 bytes. An entry has at most 98, with 9 layers,
+# 999,999 tokens and offsets of 15 digits; the rest is for the metadata.
+_MAX_LINES = 1_000_000
 
 # Size of the vectors of a row group of Parquet, which is built in memory.
 _BYTES_PER_ROW_GROUP = 64_000_000
@@ -59,8 +58,8 @@ class DumpFormat(ABC):
                 "Change it, or leave it out."
             )
 
-    def check_names(self, path: Path, num_names: int, num_bytes: int) -> None:  # noqa: B027
-        """Raises `ConfigurationError` if the file cannot hold so many names, or bytes of them."""
+    def check_lines(self, path: Path, num_lines: int) -> None:  # noqa: B027
+        """Raises `ConfigurationError` if the file cannot hold so many lines."""
 
     @abstractmethod
     def write(
@@ -121,11 +120,11 @@ class Safetensors(DumpFormat):
 
     suffix = ".safetensors"
 
-    def check_names(self, path: Path, num_names: int, num_bytes: int) -> None:
-        if num_bytes + num_names * _BYTES_PER_ENTRY > _MAX_BYTES_OF_ENTRIES:
+    def check_lines(self, path: Path, num_lines: int) -> None:
+        if num_lines > _MAX_LINES:
             raise ConfigurationError(
                 f"{path} would have a header of more than 100 MB, which safetensors does not "
-                f"read: expected fewer than {num_names:,} lines. Divide the text into files "
+                f"read: expected at most {_MAX_LINES:,} lines. Divide the text into files "
                 "and give their folder as INPUT, or write HDF5 or Parquet."
             )
 
@@ -186,11 +185,6 @@ class Parquet(DumpFormat):
     def check(self, options: DumpOptions) -> None:
         _pyarrow()
         super().check(options)
-        if options.sentence_keys:
-            raise ConfigurationError(
-                "--use-sentence-keys is for HDF5 and safetensors. Leave it out: in Parquet the "
-                "words are a column."
-            )
 
     def write(
         self, path: Path, sentences: Sentences, attributes: Attributes, index: Optional[str]

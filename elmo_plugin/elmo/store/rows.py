@@ -238,30 +238,21 @@ class ResumableFile(Store):
             left_by_killed.unlink()
 
 
-class ResumableText:
-    """A text file that is written in commits. For parameters and errors see `ResumableFile`."""
+class ResumableText(ResumableFile):
+    """A text file that is written in commits; `progress` in its state is that of the last one."""
 
     def __init__(self, path: Path, settings: Dict[str, Any], force: bool) -> None:
         lines = RowFile("lines", "u1", 1, "num_bytes")
-        self._rows = ResumableFile(Path(path), [lines], settings, {"progress": {}}, force)
-        self.folder = self._rows.folder
+        super().__init__(path, [lines], settings, {"progress": {}}, force)
 
-    @property
-    def progress(self) -> Dict[str, Any]:
-        """The `progress` of the last commit."""
-        return self._rows.state["progress"]
-
-    def commit(self, text: str, progress: Dict[str, Any]) -> None:
+    def add(self, text: str, progress: Dict[str, Any]) -> None:
         """Appends text, and stores the `progress` from which work can continue after it."""
-        self._rows.append("lines", text.encode())
-        self._rows.commit(progress=progress)
+        self.append("lines", text.encode())
+        self.commit(progress=progress)
 
-    def finish(self) -> None:
-        """Writes the file and removes its folder of rows."""
-        self._rows.finish(lambda path: shutil.copyfile(self.folder / "lines", path))
-
-    def close(self) -> None:
-        self._rows.close()
+    def export(self) -> None:
+        """Writes the file."""
+        self.finish(lambda path: shutil.copyfile(self.folder / "lines", path))
 
 
 def read_state(path: Path) -> Dict[str, Any]:

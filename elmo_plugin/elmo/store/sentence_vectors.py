@@ -15,11 +15,6 @@ from elmo_plugin.elmo.token_batches import Sentence
 from elmo_plugin.util.distributed import threads_per_process
 from elmo_plugin.util.errors import ConfigurationError, check_one_of
 
-# In the name of a dataset, HDF5 takes a slash for a separator and NUL for the end.
-_NOT_IN_KEYS = str.maketrans({"/": "\u2215", "\0": "\u2400"})
-# HDF5 takes the first for a group, and safetensors the second for its metadata.
-_NOT_KEYS = {".": "\u2024", "__metadata__": "\uff3f_metadata__"}
-
 
 @dataclass(frozen=True)
 class DumpOptions:
@@ -32,8 +27,6 @@ class DumpOptions:
     #: For HDF5 `gzip`, or `lzf`, which is faster but which only h5py reads; for Parquet `zstd`.
     compression: Optional[str] = None
     batch_size: int = 64
-    #: Name datasets by sentence instead of by line, see `dataset_name`.
-    sentence_keys: bool = False
     #: Do not store the map from sentences to lines, which grows with the text.
     forget_sentences: bool = False
     #: One vector per sentence instead of one per token, see `pooled`.
@@ -69,7 +62,7 @@ class EmbeddedSentence(NamedTuple):
 
 #: Sentences that are embedded together, and how far the text was read up to their end.
 Group = Tuple[List[Sentence], Dict[str, Any]]
-#: The sentences of a group that get a dataset, and the same progress.
+#: The sentences of a group with their vectors, and the same progress.
 Embedded = Tuple[List[EmbeddedSentence], Dict[str, Any]]
 
 
@@ -94,10 +87,9 @@ class SentenceVectors(Dataset):
             self.bilm, [words for _, words in sentences], self.options.batch_size
         )
         for (line_number, words), layers in zip(sentences, embedded):
-            name = dataset_name(line_number, words, self.options)
-            if name:
-                vectors = _vectors(layers, self.options, f"{self.input_path}:{line_number}")
-                yield EmbeddedSentence(name, words, vectors)
+            vectors = _vectors(layers, self.options, f"{self.input_path}:{line_number}")
+            # Lines count from 1, datasets from 0.
+            yield EmbeddedSentence(str(line_number - 1), words, vectors)
 
 
 def compute_vectors(
@@ -125,19 +117,6 @@ def compute_vectors(
         if not str(error).startswith("DataLoader worker"):
             raise
         raise ConfigurationError(f"{error} The lines done are kept.") from error
-
-
-def dataset_name(line_number: int, words: Sequence[str], options: DumpOptions) -> str:
-    """
-    The name of a line's dataset; empty if the line is not written. If sentences are keys, it is the
-    words joined by one space, and impossible keys are changed: `/` becomes `∕` (U+2215), NUL `␀`
-    (U+2400), a lone full stop `․` (U+2024), and the first character of `__metadata__` U+FF3F.
-    """
-    if not options.sentence_keys:
-        # Lines count from 1, datasets from 0.
-        return str(line_number - 1)
-    key = " ".join(words).translate(_NOT_IN_KEYS)
-    return _NOT_KEYS.get(key, key)
 
 
 def _unchanged(embedded: Any) -> Any:

@@ -5,10 +5,11 @@ from allennlp.data import DatasetReader, Field, Instance, Token
 from allennlp.data.fields import MetadataField, TextField
 from overrides import overrides
 
-from elmo_plugin.corpora.records import has_records, read_labelled_texts
+from elmo_plugin.corpora.records import SUFFIXES, read_labelled_texts
 from elmo_plugin.corpora.sst import read_trees
 from elmo_plugin.tasks.reader import KnownLabelField, OwnDataReader
 from elmo_plugin.util.errors import check_least, check_one_of, expect
+from elmo_plugin.util.text_files import has_suffix
 
 # Names of the treebank's labels 0 to 4. SST-2 leaves out neutral phrases.
 _CLASSES = {
@@ -55,7 +56,7 @@ class TextReader(OwnDataReader):
 
     @overrides
     def _read(self, file_path: str) -> Iterable[Instance]:
-        if has_records(file_path):
+        if has_suffix(file_path, *SUFFIXES):
             rows = read_labelled_texts(file_path, self.columns, self.label_column)
             for row in self.shard_iterable(self.part(rows, file_path)):
                 tokens = self.tokens(row.texts[0])

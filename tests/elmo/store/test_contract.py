@@ -56,13 +56,13 @@ class Text(Index):
         return ResumableText(path, settings, force)
 
     def add(self, text, line):
-        text.commit(f"line {line}\n" * (line + 1) * 20, {"num_lines": line + 1})
+        text.add(f"line {line}\n" * (line + 1) * 20, {"num_lines": line + 1})
 
     def done(self, text):
-        return text.progress.get("num_lines", 0)
+        return text.state["progress"].get("num_lines", 0)
 
     def finish(self, text):
-        text.finish()
+        text.export()
 
 
 class Dump(Index):
