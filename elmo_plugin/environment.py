@@ -134,24 +134,13 @@ def note_on_fixtures(path: Any) -> Optional[str]:
 
 def width_and_case(path: str) -> Optional[Tuple[int, bool]]:
     """
-    The width of the word vectors in a file, and whether a word has capitals; `None` for an empty
-    path, a URL, and a file that cannot be read.
+    The width of the word vectors in a file, and whether one of the first words has capitals; `None`
+    for an empty path, a URL, and a file that cannot be read: its embedder raises the error.
     """
-    lines = _first_lines(path) if path else []
+    lines: List[str] = []
+    # Importing the plugin must not download a file.
+    if path and "://" not in path:
+        with suppress(OSError, ValueError):
+            lines = [line for _, line in islice(vector_lines(path), 1000) if " " in line]
     words = " ".join(line.split(" ")[0] for line in lines)
     return (lines[0].count(" "), words != words.lower()) if lines else None
-
-
-def _first_lines(path: str, number: int = 1000) -> List[str]:
-    """
-    The first lines of a local file of word vectors. Empty if it cannot be read: the embedder that
-    needs the vectors raises the error.
-    """
-    if "://" in path:
-        # Importing the plugin must not download a file.
-        return []
-    try:
-        lines = [line for _, line in islice(vector_lines(path), number)]
-    except (OSError, ValueError):
-        return []
-    return [line for line in lines if " " in line]

@@ -37,7 +37,7 @@ SUB_ROOMS: Dict[str, Tuple[Tuple[str, ...], ...]] = {
         ("bilm.pretraining", "bilm.files", "bilm.unit_layers", "bilm.character_indexer"),
         ("bilm",),
         ("bilm.options", "bilm.stored_options"),
-        ("bilm.vocabulary_file", "bilm.settings"),
+        ("bilm.vocabulary_file",),
         ("bilm.pretraining.text",),
     ),
     "modules": (

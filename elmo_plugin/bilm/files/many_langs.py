@@ -18,8 +18,11 @@ from elmo_plugin.bilm.options import (
     BilmOptions,
     CharacterTableOptions,
     LstmOptions,
+    Values,
+    read_part,
+    read_setting,
+    whole_number,
 )
-from elmo_plugin.bilm.settings import Values, read_part, read_setting, whole_number
 from elmo_plugin.util.errors import ConfigurationError, excerpt, expect
 from elmo_plugin.util.text_files import numbered_lines
 from elmo_plugin.util.weights import read_state
