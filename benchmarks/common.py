@@ -33,7 +33,8 @@ import torch
 
 import elmo_plugin.plugin  # noqa: F401
 from elmo_plugin.corpora import sentence_per_line
-from elmo_plugin.util.atomic_write import write_json
+from elmo_plugin.util.atomic_write import atomic_write, write_json
+from elmo_plugin.util.errors import ConfigurationError
 
 REQUIREMENT = re.compile(r"(>=|<=) ([\d.,]+(?:e-?\d+)?)(x| .+)")
 
@@ -258,3 +259,19 @@ def report(rows: Iterable[Row], output: Optional[Path]) -> None:
         print(f"{row.name:<58}{''.join(figures)}  {row.unit:<16}{asked}", flush=True)
         if output:
             merge_rows(output, [row])
+
+
+def replace_tables(path: Path, begin: str, end: str, tables: str) -> None:
+    """
+    Replaces the text between the lines `begin` and `end` of a Markdown file. Raises
+    `ConfigurationError` unless `begin` occurs once and `end` follows before another comment.
+    """
+    text = path.read_text(encoding="utf-8")
+    pattern = re.compile(rf"{re.escape(begin)}\n(?:(?!<!-- ).)*?{re.escape(end)}", re.DOTALL)
+    found = pattern.search(text)
+    if text.count(begin) != 1 or not found:
+        raise ConfigurationError(f"{path}: expected one line {begin} and a line {end} after it.")
+    before, after = text[: found.start()], text[found.end() :]
+    with atomic_write(path) as unfinished:
+        text = f"{before}{begin}\n\n{tables}\n\n{end}{after}"
+        unfinished.write_text(text, encoding="utf-8")

@@ -31,12 +31,12 @@ from allennlp.data import DataLoader, DatasetReader
 from allennlp.models import Model
 from allennlp.nn.util import move_to_device
 from allennlp.training.util import evaluate
-from common import argument_parser
+from common import argument_parser, replace_tables
 from fast_peers import accelerate
 from task_peers import CURE, PEERS, find_peers
 
 from elmo_plugin.analysis.studies.results import Results
-from elmo_plugin.commands.tables import markdown_table, replace_tables
+from elmo_plugin.commands.tables import markdown_table
 from elmo_plugin.util.atomic_write import atomic_write
 
 EXPERIMENTS = Path(__file__).parent.parent / "experiments"

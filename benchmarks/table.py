@@ -8,9 +8,7 @@ Renders benchmarks/results.json as the table of benchmarks/README.md, between it
 from pathlib import Path
 from typing import Dict, List, Optional
 
-from common import Row, argument_parser, read_rows
-
-from elmo_plugin.commands.tables import replace_tables
+from common import Row, argument_parser, read_rows, replace_tables
 
 FOLDER = Path(__file__).resolve().parent
 HEAD = [

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from elmo_plugin.commands.tables import replace_tables
 from elmo_plugin.util.errors import ConfigurationError
 from tests.benchmark_scripts import modules
 from tests.commands.running import run
@@ -65,5 +64,5 @@ def test_a_page_without_the_marks_is_refused(tmp_path, text):
     page = tmp_path / "README.md"
     page.write_text(text)
     with pytest.raises(ConfigurationError, match="expected one line <!-- study a --> and a line"):
-        replace_tables(page, "<!-- study a -->", "<!-- /study -->", "tables")
+        modules["common"].replace_tables(page, "<!-- study a -->", "<!-- /study -->", "tables")
     assert page.read_text() == text

@@ -56,7 +56,7 @@ MISTAKES = [
     ("export none.tar.gz junk", "junk is a file; expected a folder"),
     ("experiments texts", "texts exists; expected a folder that is new or empty."),
     ("experiments junk", "junk exists; expected a folder that is new or empty."),
-    ("layer-weights placed --plot new.x", "Format 'x' is not supported"),
+    ("layer-weights placed --json .", ". is a folder; expected the name of a file"),
     ("probe pos --json .", ". is a folder; expected the name of a file"),
     # Models, and what was made with them.
     ("embed text.txt new --all --options-file OPTIONS --weight-file junk", "cannot be read"),

@@ -1,7 +1,7 @@
 """CoNLL-2012 as it is written for the scorers, and the command that does so."""
 
 import random
-import subprocess
+import runpy
 import sys
 
 import pytest
@@ -12,7 +12,6 @@ from elmo_plugin.corpora.conll2012 import (
     format_propositions,
     read_sentences,
 )
-from elmo_plugin.corpora.conll2012.__main__ import main
 
 from .test_conll2012 import CORPORA, INSTANCE, ROOT, mentions_of, rows
 
@@ -107,8 +106,14 @@ def test_propositions_that_the_format_cannot_hold(predicates, message):
         format_propositions(2, predicates, [["O", "O"]] * 2)
 
 
-def test_the_command_writes_the_sentences_with_predicates(write, capsys):
-    main([str(write(INSTANCE + "\n" + rows(coreference="- -")))])
+def gold_propositions(monkeypatch, path):
+    script = str(ROOT / "scripts/gold_propositions.py")
+    monkeypatch.setattr(sys, "argv", [script, str(path)])
+    runpy.run_path(script, run_name="__main__")
+
+
+def test_the_command_writes_the_sentences_with_predicates(write, monkeypatch, capsys):
+    gold_propositions(monkeypatch, write(INSTANCE + "\n" + rows(coreference="- -")))
     assert capsys.readouterr().out == (
         "- (ARG0* *\n- *) (ARG0*)\ngive (V* *\n- *) *\nrun (ARG1*) (V*)\n\n"
     )
@@ -122,17 +127,10 @@ def test_the_command_writes_the_sentences_with_predicates(write, capsys):
         (None, "No such file"),
     ],
 )
-def test_the_command_fails_with_one_sentence(write, tmp_path, capsys, text, message):
+def test_the_command_fails_with_one_sentence(write, tmp_path, monkeypatch, capsys, text, message):
     path = write(text) if text else tmp_path / "none"
     with pytest.raises(SystemExit) as stopped:
-        main([str(path)])
+        gold_propositions(monkeypatch, path)
     assert stopped.value.code == 1
     error = capsys.readouterr().err
     assert message in error and str(path) in error and error.count("\n") == 1
-
-
-def test_the_command_is_quiet_and_explains_itself():
-    command = [sys.executable, "-m", "elmo_plugin.corpora.conll2012", "--help"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    assert "> gold.props" in done.stdout
-    assert "RuntimeWarning" not in done.stderr

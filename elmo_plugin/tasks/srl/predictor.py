@@ -41,7 +41,7 @@ class SrlPredictor(SentencePredictor):
     The output `json` has `tokens` and `frames`: for each predicate its position (`predicate`),
     `lemma`, BIO `tags` and a readable `description`. For a corpus it has a line for each predicate,
     with `gold_tags`, if known. The output `conll` has the propositions that `srl-eval.pl` reads. It
-    leaves out sentences without a predicate, like `python -m elmo_plugin.corpora.conll2012`.
+    leaves out sentences without a predicate, like `scripts/gold_propositions.py`.
 
     # Parameters
 

@@ -1,21 +1,23 @@
-"""Writes the propositions of a file in the format of the CoNLL-2005 scorer `srl-eval.pl`."""
+"""
+Writes the propositions of a CoNLL-2012 file in the format of the CoNLL-2005 scorer `srl-eval.pl`.
+
+    python scripts/gold_propositions.py dev.gold_conll > gold.props
+
+Sentences without a predicate are skipped.
+"""
 
 import argparse
 import sys
-from typing import Optional, Sequence
 
 from elmo_plugin.corpora.conll2012 import format_propositions, read_sentences
 
 
-def main(arguments: Optional[Sequence[str]] = None) -> None:
+def main() -> None:
     parser = argparse.ArgumentParser(
-        prog="python -m elmo_plugin.corpora.conll2012",
-        description="Write the propositions of a CoNLL-2012 file in the format of srl-eval.pl. "
-        "Sentences without a predicate are skipped.",
-        epilog="example: python -m elmo_plugin.corpora.conll2012 dev.gold_conll > gold.props",
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("file", help="plain or gzip file, a URL, or a folder of *gold_conll files")
-    path = parser.parse_args(arguments).file
+    path = parser.parse_args().file
     try:
         for sentence in read_sentences(path):
             if sentence.frames:
