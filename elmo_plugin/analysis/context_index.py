@@ -14,7 +14,6 @@ import torch
 from elmo_plugin.bilm import Bilm, fingerprint, weights_type
 from elmo_plugin.bilm.pretraining.text import find_shards
 from elmo_plugin.corpora.sentence_per_line import DigestedText
-from elmo_plugin.elmo.elmo import chosen_layers
 from elmo_plugin.elmo.embed import embed_sentences
 from elmo_plugin.elmo.store.rows import RowFile, Store, check_types, read_state
 from elmo_plugin.elmo.token_batches import sentence_groups
@@ -100,7 +99,12 @@ def _new_settings(bilm: Bilm, layers: Optional[Sequence[int]], batch_size: int) 
     if bilm.stateful:
         raise ConfigurationError("`build_index` needs a biLM that is not stateful.")
     chosen = sorted(set(range(1, bilm.num_layers) if layers is None else layers))
-    chosen = chosen_layers(chosen, bilm.num_layers)
+    unknown = sorted(set(chosen) - set(range(bilm.num_layers)))
+    if unknown:
+        raise ConfigurationError(
+            f"Expected layers from 0 (the token layer) to {bilm.num_layers - 1}, found "
+            f"{unknown[0]}."
+        )
     return {
         "format_version": FORMAT_VERSION,
         **bilm_settings(bilm),
