@@ -1,5 +1,4 @@
 import json
-from pathlib import Path
 
 import pytest
 import torch
@@ -9,8 +8,8 @@ from allennlp.predictors import Predictor
 from overrides import overrides
 
 from elmo_plugin.tasks.coref import CorefPredictor, CorefReader, CorefScores
+from tests.guide import FIXTURES
 
-FIXTURES = Path(__file__).parents[3] / "fixtures"
 CORPUS = FIXTURES / "corpora/coref/train.gold_conll"
 TEXT = "Her keys!  Anna\nlost her keys."
 
@@ -45,11 +44,6 @@ class Repetitions(Model):
 
 def make(**settings):
     return CorefPredictor(Repetitions(), CorefReader(), **settings)
-
-
-@pytest.fixture
-def archive(trained):
-    return trained("coref")
 
 
 def test_a_trained_model_finds_clusters_and_scores_them(archive):

@@ -1,24 +1,10 @@
-from pathlib import Path
-
 import pytest
-from allennlp.predictors import Predictor
 
-import elmo_plugin.plugin  # noqa: F401
 from elmo_plugin.corpora.conll2003 import read_sentences
+from tests.guide import FIXTURES
 from tests.tasks.ner.test_metric import conlleval
 
-FIXTURES = Path(__file__).parents[3] / "fixtures"
 TEST = FIXTURES / "corpora/ner/test.conll"
-
-
-@pytest.fixture
-def archive(trained):
-    return trained("ner")
-
-
-@pytest.fixture
-def make(archive):
-    return lambda **settings: Predictor.from_archive(archive, extra_args=settings)
 
 
 def test_entities_have_type_place_and_text(make):

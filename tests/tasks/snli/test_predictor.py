@@ -1,23 +1,9 @@
-from pathlib import Path
-
 import pytest
-from allennlp.predictors import Predictor
 
-import elmo_plugin.plugin  # noqa: F401
 from elmo_plugin.corpora.snli import LABELS, read_pairs
+from tests.guide import FIXTURES
 
-FIXTURES = Path(__file__).parents[3] / "fixtures"
 TEST = FIXTURES / "corpora/snli/snli_1.0_test.jsonl"
-
-
-@pytest.fixture
-def archive(trained):
-    return trained("snli")
-
-
-@pytest.fixture
-def predictor(archive):
-    return Predictor.from_archive(archive)
 
 
 def test_a_pair_gets_a_label_with_the_probabilities_of_all(predictor):

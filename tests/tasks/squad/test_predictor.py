@@ -1,5 +1,4 @@
 import json
-from pathlib import Path
 
 import pytest
 import torch
@@ -8,13 +7,12 @@ from allennlp.data import Vocabulary
 from allennlp.models import Model
 from allennlp.predictors import Predictor
 
-import elmo_plugin.plugin  # noqa: F401
 from elmo_plugin.corpora.squad import read_paragraphs
 from elmo_plugin.tasks.squad import SquadReader
 from elmo_plugin.tasks.squad.metric import SquadScores
 from elmo_plugin.tasks.squad.predictor import SquadPredictor
+from tests.guide import FIXTURES
 
-FIXTURES = Path(__file__).parents[3] / "fixtures"
 DEV = FIXTURES / "corpora/squad/dev-v1.1.json"
 LINES = FIXTURES / "predict/squad.jsonl"
 PASSAGE = "The café, “Lune”,  opened in 1920. 🎈 It's closed."
@@ -54,11 +52,6 @@ def test_answers_stand_where_they_are_said_to_in_the_text_as_it_was(make):
     first = {"answer": "café,", "start": 4, "end": 9, "probability": 0.75}
     last = {"answer": ".", "start": 48, "end": 49, "probability": 0.25}
     assert make().predict("When?", PASSAGE) == {**first, "n_best": [first, last]}
-
-
-@pytest.fixture
-def archive(trained):
-    return trained("squad")
 
 
 def test_what_is_written_scores_as_the_model_says(archive, tmp_path):

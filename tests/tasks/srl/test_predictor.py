@@ -1,28 +1,15 @@
 import itertools
 import json
-from pathlib import Path
 
 import pytest
 import spacy
 from allennlp.common.checks import ConfigurationError
-from allennlp.predictors import Predictor
 from spacy.language import Language
 
-import elmo_plugin.plugin  # noqa: F401
 from elmo_plugin.corpora.conll2012 import format_propositions, read_sentences
+from tests.guide import FIXTURES
 
-FIXTURES = Path(__file__).parents[3] / "fixtures"
 TEST = FIXTURES / "corpora/srl/test.gold_conll"
-
-
-@pytest.fixture
-def archive(trained):
-    return trained("srl")
-
-
-@pytest.fixture
-def make(archive):
-    return lambda **settings: Predictor.from_archive(archive, extra_args=settings)
 
 
 def test_every_predicate_of_every_line_is_labelled(make):

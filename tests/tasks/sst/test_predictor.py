@@ -1,22 +1,8 @@
-from pathlib import Path
-
 import pytest
-from allennlp.predictors import Predictor
 
-import elmo_plugin.plugin  # noqa: F401
+from tests.guide import FIXTURES
 
-FIXTURES = Path(__file__).parents[3] / "fixtures"
 CLASSES = ["very negative", "negative", "neutral", "positive", "very positive"]
-
-
-@pytest.fixture
-def archive(trained):
-    return trained("sst")
-
-
-@pytest.fixture
-def predictor(archive):
-    return Predictor.from_archive(archive)
 
 
 def test_a_sentence_has_a_label_and_the_probabilities_of_all(predictor):
