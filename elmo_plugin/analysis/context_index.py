@@ -232,7 +232,6 @@ def _layer_files(settings: Dict[str, Any]) -> Dict[int, RowFile]:
 
 
 def _key_of(words: Sequence[str]) -> int:
-    """A hash of 64 bits."""
     digest = hashlib.blake2b(" ".join(words).encode(), digest_size=8).digest()
     return int.from_bytes(digest, "little", signed=True)
 

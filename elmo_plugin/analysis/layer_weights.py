@@ -29,10 +29,7 @@ class LayerWeights:
 
 
 def layer_weights(archive: Union[str, os.PathLike]) -> List[LayerWeights]:
-    """
-    Reads the mixes of a trained model. Raises `ConfigurationError` if `TrainedModel.read` does, or
-    if the model has no mix.
-    """
+    """The mixes of a trained model. Raises as `TrainedModel.read` does, and if there are none."""
     found = stored_layer_weights(TrainedModel.read(archive))
     if not found:
         raise ConfigurationError(

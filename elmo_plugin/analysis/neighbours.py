@@ -189,10 +189,7 @@ class NearestRows:
         return self.cosines[-1] - self._tolerance if len(self.rows) == self._number else -2.0
 
     def add_block(self, products: numpy.ndarray, first: int) -> None:
-        """
-        Adds the rows from `first` on, above all rows added before; overwrites their `products` with
-        the query.
-        """
+        """Adds the rows from `first` on, above those before; overwrites their `products`."""
         for start, end in self._excluded:
             products[max(0, start - first) : max(0, end - first)] = -numpy.inf
         threshold = self.threshold
@@ -215,10 +212,7 @@ def search(
     nearest: Sequence[NearestRows],
     on_progress: Callable[[int], object] = lambda num_rows: None,
 ) -> None:
-    """
-    Compares all rows of `vectors` with all queries, in one pass. `nearest` have the same vectors.
-    `on_progress` is called with the number of rows done since the last call.
-    """
+    """Compares all rows with all queries in one pass. `on_progress` gets numbers of rows."""
     num_rows, dim = vectors.shape
     rows_per_product = max(1, _CACHED_BYTES // (4 * dim))
     rows_per_block = _CACHED_PER_BLOCK * rows_per_product

@@ -88,10 +88,7 @@ class StaticVectors:
 
 
 class CoveLayers:
-    """
-    Both layers of CoVe on top of static vectors, embedded as in `embed_with_cove`. Raises
-    `ConfigurationError` if the encoder expects vectors of another width.
-    """
+    """Both layers of CoVe on static vectors. `ConfigurationError` if these have another width."""
 
     def __init__(self, encoder: CoveEncoder, static: StaticVectors) -> None:
         if encoder.input_dim != static.dim:

@@ -222,10 +222,7 @@ def pair_accuracies(
     batch_size: int = 64,
     on_progress: Callable[[int], object] = lambda num_pairs: None,
 ) -> List[PairAccuracy]:
-    """
-    Scores the sentences of pairs, and returns the accuracies of each set, phenomenon and field, and
-    of all pairs. Calls `on_progress(1)` after each pair.
-    """
+    """The accuracies of each set, phenomenon and field, and of all; `on_progress(1)` per pair."""
     scores = scorer.score((each for pair in pairs for each in (pair.good, pair.bad)), batch_size)
     groups: Dict[str, Dict[str, List[List[bool]]]] = {kind: {} for kind in _KINDS}
     for pair, good, bad in zip(pairs, scores, scores):

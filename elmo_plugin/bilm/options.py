@@ -86,10 +86,7 @@ def read_setting(
     values: Values,
     default: Any = MISSING,
 ) -> Any:
-    """
-    The value of a dotted name, or `default` if missing or null. Raises `ConfigurationError` that
-    begins with `location`.
-    """
+    """The value of a dotted name, or `default` if missing or null. Errors begin with `location`."""
     value = source
     for part in name.split("."):
         value = value.get(part, MISSING) if isinstance(value, dict) else MISSING

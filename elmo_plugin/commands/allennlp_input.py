@@ -26,10 +26,7 @@ _OTHER_COMPRESSIONS = (".bz2", ".xz")
 
 
 class PredictManager(_PredictManager):
-    """
-    Reads raw text and corpora, too, see `read_inputs`: as UTF-8, with file and line in errors.
-    Refuses an empty input.
-    """
+    """Reads raw text and corpora, too, see `read_inputs`. Refuses an empty input."""
 
     def __init__(self, predictor: Predictor, input_file: str, *settings: Any) -> None:
         super().__init__(predictor, input_file, *settings)
@@ -64,10 +61,7 @@ class CheckedEvaluator:
     def __call__(
         self, model: Model, data_loader: DataLoader, *settings: Any, **outputs: Any
     ) -> Dict[str, Any]:
-        """
-        Raises `ConfigurationError` if there was no batch, or neither a loss nor a metric. Files
-        that the call has created are then removed.
-        """
+        """`ConfigurationError`, and no new files, if there is no batch, or no loss nor metric."""
         new = [path for path in outputs.values() if path is not None and not os.path.exists(path)]
         # One entry per batch. `None`, because any other value would replace the model's output.
         batches: List[None] = []

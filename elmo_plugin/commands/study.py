@@ -90,7 +90,6 @@ def _existing(path: Path) -> Path:
 
 
 def _results(args: Options, study: Study) -> Results:
-    """The results in the folder, with those of --reuse."""
     results = Results(args.serialization_dir / "results.json")
     command = ["allennlp", "elmo-study", args.study, "-s", str(args.serialization_dir)]
     results.set_study(study, shlex.join(command))
@@ -101,7 +100,6 @@ def _results(args: Options, study: Study) -> Results:
 
 
 def _checked_runs(args: Options, study: Study, results: Results) -> List[Run]:
-    """The runs to train: those without a score."""
     chosen = [
         run
         for run in study.runs

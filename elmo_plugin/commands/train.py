@@ -170,7 +170,6 @@ def _show_corpora(params: Params, test: Optional[str]) -> Dict[str, str]:
 
 
 def _rows(parts: Dict[str, CorpusSummary], shares: List[float]) -> List[List[str]]:
-    """The table: a column for each part of the corpus."""
     summaries = parts.values()
     rows = [
         ["", *parts],

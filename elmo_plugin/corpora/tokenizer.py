@@ -72,12 +72,9 @@ def _sentencizer() -> Any:
     return _imported("spacy.pipeline").Sentencizer()
 
 
-def tokenize_with_spacy(text: str, language: str = "en") -> List["Token"]:
-    """
-    Tokens with character offsets, by spaCy's rules. The rules for English split hyphenated words,
-    as in OntoNotes. `language` is a code that spaCy knows.
-    """
-    return [token for token in _spacy(language)(text) if not token.is_space]
+def tokenize_with_spacy(text: str) -> List["Token"]:
+    """Tokens with offsets by spaCy's English rules: hyphens split words, as in OntoNotes."""
+    return [token for token in _spacy("en")(text) if not token.is_space]
 
 
 def tokenizer_of(language: str) -> Tokenizer:
@@ -143,10 +140,7 @@ def words_of_line(
     text_key: str = "sentence",
     tokens_key: str = "tokens",
 ) -> List[str]:
-    """
-    The words of an input line: its list of tokens, or else its text split by `split`. Raises
-    `ValueError` with the location if it has neither.
-    """
+    """The tokens of an input line, or else its text, split. `ValueError` if it has neither."""
     expected = f'"{text_key}" with a text or "{tokens_key}" with a list of words'
     expect(text_key in line or tokens_key in line, location, expected, line)
     return line[tokens_key] if tokens_key in line else list(split(line[text_key]))

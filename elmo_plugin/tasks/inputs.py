@@ -172,7 +172,6 @@ class _Source(NamedTuple):
 
 
 def _records(predictor: TaskPredictor, path: str) -> Iterator[Any]:
-    """The input lines whose fields are the columns of a file."""
     for location, row in read_records(path):
         fields = {name: value for name, value in row.items() if name in predictor.schema and value}
         yield predictor.load(json.dumps(fields), location)

@@ -85,10 +85,7 @@ class TaskPredictor(Predictor):
         return self.load(text, "the request")
 
     def load(self, line: str, location: str, *, is_text: bool = False) -> JsonDict:
-        """
-        The input of a line of JSON or, with `is_text`, of raw text. The `ValueError` for a wrong
-        one begins with `location`.
-        """
+        """The input of a line of JSON, or of text. Its `ValueError` names `location`."""
         self._num_lines += 1
         if is_text:
             return self._valid({str(self.text_field): line}, location)
@@ -191,10 +188,7 @@ class TaskPredictor(Predictor):
         return Prediction(sanitize({name: value for name, value in described if value is not None}))
 
     def _checked(self, line: JsonDict, location: str) -> JsonDict:
-        """
-        The input of a line whose fields fit the `schema`. The `ValueError` for a wrong one begins
-        with `location`.
-        """
+        """The input of a line that fits the `schema`. Its `ValueError` begins with `location`."""
         raise NotImplementedError
 
     def _described(self, output: Dict[str, Any]) -> JsonDict:

@@ -112,7 +112,6 @@ class Muon(FusedAdam):
 
     @overrides(check_signature=False)
     def step(self) -> None:
-        """Updates all parameters that have a gradient."""
         updates = [
             (parameter, parameter.grad, group)
             for parameter, group in self._matrices()

@@ -117,7 +117,6 @@ def _values(axis: Any, unit: str, lines: List[Share]) -> None:
 
 
 def _name_lines(axis: Any, names: List[str]) -> None:
-    """Names the lines of a plot from top to bottom."""
     axis.set_yticks(range(len(names)), [label_of(name) for name in names])
     axis.set_ylim(len(names) - 0.5, -0.5)
     finish_axis(axis, "x")

@@ -41,10 +41,7 @@ class Results:
         return list(first.values())
 
     def add(self, score: Score) -> None:
-        """
-        Adds a score, or replaces the one with the same digest. Of its bootstrap samples, only those
-        of the study's metrics are kept.
-        """
+        """Adds or replaces a score. Keeps the bootstrap samples of the study's metrics only."""
         if score["samples"] is not None:
             metrics = sorted({column.metric for row in self.rows for column in row.columns})
             samples = {name: score["samples"].get(name) for name in metrics}
@@ -52,10 +49,7 @@ class Results:
         self._scores[score["digest"]] = score
 
     def reuse(self, other: "Results") -> int:
-        """
-        Copies missing scores from another study, if they have all metrics needed here. Returns how
-        many there were: scores of other settings or data are of no use.
-        """
+        """Copies missing scores that have all metrics from another study. Returns how many."""
         missing = self._missing(self._scores) - self._missing(other._scores)
         # In the order of the study.
         found = [digest for digest in self._metrics() if digest in missing]

@@ -178,10 +178,7 @@ def _mean(row: Row, found: Cell) -> str:
 
 
 def _table(columns: List[str], lines: List[_Line], heads: Mapping[str, str] = {}) -> Table:
-    """
-    Leaves out empty columns, and `data` if all lines have 100 %. `heads` of columns are by default
-    their names.
-    """
+    """Leaves out empty columns, and `data` if it is 100 % everywhere. `heads` rename columns."""
     used = [
         name
         for name in columns

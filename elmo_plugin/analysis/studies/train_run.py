@@ -185,7 +185,6 @@ def _call(
     should_stop: Callable[[], bool],
     *arguments: str,
 ) -> None:
-    """Runs an `allennlp` command."""
     log, start = folder / "log.txt", time.monotonic()
     threads = {"OMP_NUM_THREADS": str(num_threads)} if num_threads else {}
     command = [sys.executable, "-m", "allennlp", arguments[0], "--file-friendly-logging"]

@@ -37,10 +37,7 @@ def read_checkpoint(
 
 
 def find_checkpoint(path: Path) -> Path:
-    """
-    The `.index` file of the last checkpoint in a folder, or `path` itself if it is such a file.
-    Raises `ConfigurationError` if it is not there.
-    """
+    """A folder's last `.index` file, or `path` if it is one. Else a `ConfigurationError`."""
     if path.suffix == CHECKPOINT_SUFFIX and path.is_file():
         return path
     found = None

@@ -34,10 +34,7 @@ class Perplexity:
         self._num_tokens[direction] = self._num_tokens.get(direction, 0) + num_tokens
 
     def get_metric(self, reset: bool = False) -> Dict[str, float]:
-        """
-        `perplexity`, the geometric mean, and `<direction>_perplexity` of each direction; NaN before
-        the first batch.
-        """
+        """`perplexity`, the geometric mean, and `<direction>_perplexity`; NaN before any batch."""
         if reset:
             for name in self._loss:
                 self._loss[name] = sum_over_processes(self._loss[name])

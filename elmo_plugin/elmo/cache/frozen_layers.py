@@ -72,7 +72,6 @@ class FrozenLayers:
     def _compute(
         self, ids: torch.Tensor, lengths: List[int], missing: Sequence[int], entries: torch.Tensor
     ) -> None:
-        """Fills the missing entries."""
         lengths = [lengths[number] for number in missing]
         # Autocast must not change what the cache contains.
         exact = torch.autocast(ids.device.type, enabled=False) if self._rounds else nullcontext()

@@ -4,12 +4,12 @@ import os
 import shutil
 from contextlib import closing
 from dataclasses import asdict, dataclass
+from importlib import metadata
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, Union
 
 import numpy
 
-from elmo_plugin import __version__
 from elmo_plugin.bilm import Bilm, fingerprint, weights_type
 from elmo_plugin.corpora.sentence_per_line import DigestedText
 from elmo_plugin.elmo.store.formats import as_strings, format_of
@@ -61,7 +61,7 @@ class DumpFile(ResumableFile):
     def export(self, input_path: str) -> None:
         """Writes the file. `input_path` becomes an attribute."""
         attributes = {name: self.state[name] for name in self._attributes}
-        attributes.update(input=input_path, complete=True, elmo_plugin_version=__version__)
+        attributes.update(input=input_path, complete=True, elmo_plugin_version=_version())
         index: Optional[str] = None
         if self._format.has_index and not self.state.get("forget_sentences"):
             names: Dict[str, str] = {}
@@ -71,7 +71,6 @@ class DumpFile(ResumableFile):
         self.finish(lambda path: self._format.write(path, self._sentences, attributes, index))
 
     def _sentences(self) -> Iterator[EmbeddedSentence]:
-        """Sentences in the order of the lines."""
         numbers = self._vectors.mapped(self.folder, self.state)[:, 0]
         end = 0
         with open(self.folder / "sentences", encoding="utf-8") as lines:
@@ -217,3 +216,10 @@ def _settings(bilm: Bilm, input_path: _Path, options: DumpOptions) -> Dict[str, 
         "bilm_options": json.dumps(source, sort_keys=True),
         "bilm_fingerprint": fingerprint(bilm),
     }
+
+
+def _version() -> str:
+    try:
+        return metadata.version("elmo-plugin")
+    except metadata.PackageNotFoundError:
+        return "unknown"

@@ -39,10 +39,7 @@ class DumpOptions:
         check_pool(self.pool)
 
     def numbers(self, num_layers: int) -> Optional[List[int]]:
-        """
-        The layers to write, or `None` for one made of them: `top` or `average`. Raises
-        `ConfigurationError` if the biLM does not have them.
-        """
+        """The layers to write, as `chosen_layers` checks them; `None` for `top` and `average`."""
         if self.layers in ("top", "average"):
             return None
         if self.layers == "all":

@@ -168,10 +168,7 @@ def _similarity(part: Union[Doc, Span, Token], other: Any) -> float:
 
 
 def sentences_of(doc: Doc) -> List[List[Token]]:
-    """
-    Returns the tokens of each sentence, without white space, which no corpus has as tokens. Without
-    sentence boundaries, the document is one sentence.
-    """
+    """The tokens of each sentence, without white space; without boundaries, of the document."""
     parts = doc.sents if doc.has_annotation("SENT_START") else [doc]
     sentences = [[token for token in part if not token.is_space] for part in parts]
     return [tokens for tokens in sentences if tokens]

@@ -69,10 +69,7 @@ class CoveTokenEmbedder(TokenEmbedder):
 
     @overrides(check_signature=False)
     def forward(self, tokens: torch.Tensor) -> torch.Tensor:
-        """
-        Maps ids `(…, num_tokens)` to `(…, num_tokens, output_dim)`; both are 0 at padding,
-        which is at the end.
-        """
+        """Maps ids `(…, num_tokens)` to `(…, num_tokens, output_dim)`; 0 at padding, at the end."""
         # Shape: (num_sentences, num_tokens)
         ids = tokens.flatten(end_dim=-2)
         # Under autocast, PyTorch's LSTM would store its states in bfloat16 too.

@@ -67,7 +67,6 @@ class PretrainingTrainer(RecoverableTrainer):
             self._validation_data_loader.start_at(epochs, 0)
 
     def _share_cores(self) -> None:
-        """Divides the threads among the processes of this machine."""
         # With torchrun, some processes may be on other machines.
         num_processes = int(os.environ.get("LOCAL_WORLD_SIZE") or self._world_size)
         torch.set_num_threads(threads_per_process(num_processes))

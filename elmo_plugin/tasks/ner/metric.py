@@ -52,7 +52,6 @@ class TagAccuracy(SummedMetric):
 
     @overrides(check_signature=False)
     def __call__(self, predicted: List[List[str]], gold: List[List[str]]) -> None:
-        """Counts the predicted and the gold tags of each sentence."""
         for sides in zip(predicted, gold, strict=True):
             self._sums.update(one == other for one, other in zip(*sides, strict=True))
 

@@ -48,7 +48,6 @@ class PairReader(OwnDataReader):
         *,
         pair_id: Optional[str] = None,
     ) -> Instance:
-        """`label` is `None` if it is unknown."""
         fields: Dict[str, Field] = {
             "premise": TextField(premise),
             "hypothesis": TextField(hypothesis),

@@ -138,7 +138,6 @@ class BidafSelfAttention(TaskModel):
 
 
 def _best_answers(spans: torch.Tensor, metadata: List[Dict[str, Any]]) -> List[str]:
-    """The text of the most probable answer to each question."""
     answers = []
     for (first, last), question in zip(spans[:, 0].tolist(), metadata):
         offsets = question["token_offsets"]

@@ -89,7 +89,6 @@ def _questions(path: str) -> Iterator[Tuple[str, Question]]:
 
 
 def _overlapping(offsets: Offsets, answer: Answer) -> Tuple[int, int]:
-    """The first and the last token that the answer overlaps."""
     end = answer.start + len(answer.text)
     tokens = [
         number

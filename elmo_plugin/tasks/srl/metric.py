@@ -48,6 +48,5 @@ class SrlSpanF1(SpanF1):
 
     @overrides(check_signature=False)
     def __call__(self, predicted: List[List[str]], gold: List[List[str]]) -> None:
-        """Counts the predicted and the gold BIO tags of each predicate."""
         for predicted_tags, gold_tags in zip(predicted, gold, strict=True):
             self.add(arguments(predicted_tags), arguments(gold_tags))

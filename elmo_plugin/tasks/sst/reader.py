@@ -71,7 +71,6 @@ class TextReader(OwnDataReader):
 
     @overrides(check_signature=False)
     def text_to_instance(self, tokens: List[Token], label: Optional[str] = None) -> Instance:
-        """`label` is `None` if it is unknown."""
         fields: Dict[str, Field] = {
             "tokens": TextField(tokens),
             "metadata": MetadataField({"words": [token.text for token in tokens], "label": label}),
