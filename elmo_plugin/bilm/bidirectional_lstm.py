@@ -90,6 +90,7 @@ class BidirectionalLstm(torch.nn.Module):
         return outputs, finals
 
     def _skip(self, number: int, output: torch.Tensor, inputs: torch.Tensor) -> torch.Tensor:
+        """Adds the skip connection, if the options have it and this is not the first layer."""
         return output + inputs if number and self.options.use_skip_connections else output
 
 

@@ -231,6 +231,7 @@ def weights_type(bilm: Bilm) -> str:
 
 
 def _map_state(function: Callable[..., torch.Tensor], *states: BilstmState) -> BilstmState:
+    """Applies a function to the corresponding tensors of states."""
     return [
         tuple(RecurrentState(*map(function, *sides)) for sides in zip(*pairs))
         for pairs in zip(*states)

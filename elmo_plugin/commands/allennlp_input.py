@@ -61,7 +61,10 @@ class CheckedEvaluator:
     def __call__(
         self, model: Model, data_loader: DataLoader, *settings: Any, **outputs: Any
     ) -> Dict[str, Any]:
-        """`ConfigurationError`, and no new files, if there is no batch, or no loss nor metric."""
+        """
+        Raises `ConfigurationError` if there was no batch, or neither a loss nor a metric. Files
+        that the call has created are then removed.
+        """
         new = [path for path in outputs.values() if path is not None and not os.path.exists(path)]
         # One entry per batch. `None`, because any other value would replace the model's output.
         batches: List[None] = []

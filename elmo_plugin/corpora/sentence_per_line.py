@@ -68,7 +68,10 @@ class DigestedText:
         sha256: str,
         folder: Union[str, os.PathLike],
     ) -> None:
-        """Skips lines. `ConfigurationError`, which names `folder`, unless `sha256` is theirs."""
+        """
+        Skips the finished lines of `sentences`. Raises `ConfigurationError`, which names `folder`,
+        if their digest is not `sha256`.
+        """
         for _ in islice(sentences, num_lines):
             pass
         if num_lines and self.sha256 != sha256:
