@@ -36,7 +36,7 @@ from fast_peers import accelerate
 from task_peers import CURE, PEERS, find_peers
 
 from elmo_plugin.analysis.studies.results import Results
-from elmo_plugin.commands.tables import markdown_table
+from elmo_plugin.commands.metrics import markdown_table
 from elmo_plugin.util.atomic_write import atomic_write
 
 EXPERIMENTS = Path(__file__).parent.parent / "experiments"

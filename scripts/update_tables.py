@@ -15,7 +15,7 @@ from pathlib import Path
 
 from elmo_plugin.analysis.studies.results import Results
 from elmo_plugin.analysis.studies.tables import score_tables, summary_table
-from elmo_plugin.commands.tables import markdown_table
+from elmo_plugin.commands.metrics import markdown_table
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "benchmarks"))
 from common import replace_tables  # noqa: E402

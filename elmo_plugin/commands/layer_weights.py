@@ -15,7 +15,7 @@ from typing import List, Optional
 
 from elmo_plugin.analysis.layer_weights import layer_weights
 from elmo_plugin.commands.arguments import option, positional
-from elmo_plugin.commands.tables import markdown_table
+from elmo_plugin.commands.metrics import markdown_table
 from elmo_plugin.util.atomic_write import check_output, write_json
 
 

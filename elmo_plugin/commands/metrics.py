@@ -1,9 +1,7 @@
-"""How metrics are printed."""
+"""How metrics and other tables are printed."""
 
 import re
-from typing import Any, Dict
-
-from elmo_plugin.commands.tables import aligned
+from typing import Any, Dict, List, Sequence
 
 # The metric of a task comes first; its loss, which differs between models, last.
 _FIRST = ("f1-measure-overall", "coref_f1", "f1", "accuracy", "perplexity")
@@ -35,3 +33,18 @@ def format_metrics(metrics: Dict[str, Any]) -> str:
 
 def _number(value: Any) -> str:
     return f"{value:.4f}" if isinstance(value, float) else str(value)
+
+
+def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]], num_left: int) -> str:
+    """A table in Markdown. The columns after the first `num_left` are aligned to the right."""
+    rule = ["---" if number < num_left else "---:" for number in range(len(head))]
+    lines: List[Sequence[str]] = [head, rule, *rows]
+    escaped = ([cell.replace("|", r"\|") for cell in cells] for cells in lines)
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in escaped)
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> List[str]:
+    """Lines of cells, the first column aligned to the left and the others to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    lines = ([name.ljust(widths[0]), *map(str.rjust, cells, widths[1:])] for name, *cells in rows)
+    return ["  ".join(line).rstrip() for line in lines]

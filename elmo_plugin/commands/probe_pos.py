@@ -21,8 +21,8 @@ from elmo_plugin.analysis.representations import BILM
 from elmo_plugin.analysis.tag_probe import L2, SPLITS, Accuracy, TagProbe, TagScore
 from elmo_plugin.bilm import Bilm
 from elmo_plugin.commands.arguments import option
+from elmo_plugin.commands.metrics import markdown_table
 from elmo_plugin.commands.probe import STOPPED, ProbeArguments, run_probe  # noqa: F401
-from elmo_plugin.commands.tables import markdown_table
 from elmo_plugin.corpora.tagged_words import CONLLU_TAGS, read_conllu, read_tag_columns
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.progress import progress

@@ -24,8 +24,8 @@ from typing import Any, Dict, Iterable, Iterator, List, Optional, Set, Tuple
 from elmo_plugin.analysis.word_senses import ALL, Answers, SenseProbe, words_of
 from elmo_plugin.bilm import Bilm
 from elmo_plugin.commands.arguments import option
+from elmo_plugin.commands.metrics import markdown_table
 from elmo_plugin.commands.probe import STOPPED, ProbeArguments, run_probe  # noqa: F401
-from elmo_plugin.commands.tables import markdown_table
 from elmo_plugin.corpora.word_senses import SenseCorpus, read_first_senses
 from elmo_plugin.util.bootstrap import BootstrappedScore
 from elmo_plugin.util.progress import progress

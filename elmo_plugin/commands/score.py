@@ -46,7 +46,7 @@ from elmo_plugin.bilm.pretraining.text import find_shards
 from elmo_plugin.commands.arguments import AT_MOST_ONE, flag, option, positional
 from elmo_plugin.commands.bilm_arguments import TextBilmArguments, counted, text_path
 from elmo_plugin.commands.command import check_not_input, say
-from elmo_plugin.commands.tables import markdown_table
+from elmo_plugin.commands.metrics import markdown_table
 from elmo_plugin.corpora.minimal_pairs import read_minimal_pairs
 from elmo_plugin.corpora.sentence_per_line import DigestedText
 from elmo_plugin.elmo.store.rows import ResumableText

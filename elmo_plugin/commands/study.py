@@ -27,7 +27,7 @@ from elmo_plugin.analysis.studies.tables import score_tables, summary_table
 from elmo_plugin.analysis.studies.train_run import folder_of, train_all
 from elmo_plugin.commands.arguments import PositiveInt, flag, option, positional
 from elmo_plugin.commands.command import say
-from elmo_plugin.commands.tables import markdown_table
+from elmo_plugin.commands.metrics import markdown_table
 from elmo_plugin.util.atomic_write import atomic_write
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.folder_lock import lock_folder

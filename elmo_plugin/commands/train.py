@@ -30,8 +30,7 @@ from elmo_plugin.commands.arguments import AT_MOST_ONE, PositiveInt, flag, optio
 from elmo_plugin.commands.command import say
 from elmo_plugin.commands.evaluate import evaluate
 from elmo_plugin.commands.experiment_file import TASKS, make_experiment
-from elmo_plugin.commands.metrics import format_metrics
-from elmo_plugin.commands.tables import aligned
+from elmo_plugin.commands.metrics import aligned, format_metrics
 from elmo_plugin.console import quieten
 from elmo_plugin.corpora.records import SUFFIXES, read_records
 from elmo_plugin.tasks.corpus_summary import (
