@@ -11,10 +11,7 @@ from unittest.mock import patch
 
 import pytest
 
-from elmo_plugin.bilm import load_bilm
-from elmo_plugin.bilm.files.folders import save_bilm
 from elmo_plugin.commands.main import main
-from tests.analysis.language_model import make_softmax
 from tests.commands.test_errors import failure
 
 NUM_LINES = 60
@@ -35,23 +32,12 @@ OTHERS = {
 }
 
 
-@pytest.fixture(scope="module")
-def bilm(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("bilm")
-    bilm = load_bilm()
-    save_bilm(bilm, folder, make_softmax(bilm.output_dim // 2))
-    return folder
-
-
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch, bilm, set_num_threads):
+def folder(in_folder, set_num_threads):
     # Results must not depend on how many cores the machine has left.
     set_num_threads(1)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("ELMO_OPTIONS", str(bilm / "options.json"))
-    monkeypatch.setenv("ELMO_WEIGHTS", str(bilm / "weights.hdf5"))
     write(LINES)
-    return tmp_path
+    return in_folder
 
 
 def write(lines):
@@ -129,11 +115,9 @@ def test_only_the_same_command_continues_and_only_force_replaces(folder, name, c
     other, message = OTHERS[line.split()[0]]
     assert message in failure(f"{line} {other}")
     write(["the", *LINES[1:]])
-    text = "another pairs_sha256" if "--pairs" in line else "lines of another text"
-    assert text in failure(line)
+    assert "lines of another text" in failure(line)
     write(LINES)
-    if name != "out.jsonl":
-        a_full_disk_costs_nothing(line, folder / (name if name == "out" else f"{name}.unfinished"))
+    a_full_disk_costs_nothing(line, folder / (name if name == "out" else f"{name}.unfinished"))
     main(shlex.split(line))
     before = content(folder / name)
     if name != "out":

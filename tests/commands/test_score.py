@@ -10,9 +10,6 @@ import pytest
 from allennlp.commands.train import train_model
 from allennlp.common import Params
 
-from elmo_plugin.bilm import load_bilm
-from elmo_plugin.bilm.files.folders import save_bilm
-from tests.analysis.language_model import make_softmax
 from tests.bilm.pretraining.tiny import make_experiment
 from tests.commands import running
 
@@ -22,21 +19,10 @@ failure = partial(running.failure, "elmo-score")
 TEXT = "They play a play .\n\nNobody began the play .\n"
 
 
-@pytest.fixture(scope="module")
-def exported(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("bilm")
-    bilm = load_bilm()
-    save_bilm(bilm, folder, make_softmax(bilm.output_dim // 2))
-    return folder
-
-
 @pytest.fixture
-def folder(tmp_path, monkeypatch, exported):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("ELMO_OPTIONS", str(exported / "options.json"))
-    monkeypatch.setenv("ELMO_WEIGHTS", str(exported / "weights.hdf5"))
-    (tmp_path / "text.txt").write_text(TEXT)
-    return tmp_path
+def folder(in_folder):
+    (in_folder / "text.txt").write_text(TEXT)
+    return in_folder
 
 
 @pytest.mark.parametrize("offset, refused", [(0, False), (4, True)])
@@ -58,17 +44,17 @@ def test_standard_input_that_was_read_in_part_is_refused(folder, capsys, offset,
 
 
 @pytest.mark.parametrize("by", ["--bilm", "ELMO_BILM", "zip"])
-def test_the_bilm_may_have_one_name(folder, capsys, monkeypatch, tmp_path, exported, by):
+def test_the_bilm_may_have_one_name(folder, capsys, monkeypatch, tmp_path, language_model, by):
     run("text.txt")
     expected = capsys.readouterr().out
     for name in ("ELMO_OPTIONS", "ELMO_WEIGHTS"):
         monkeypatch.delenv(name)
     arguments = []
     if by == "ELMO_BILM":
-        monkeypatch.setenv(by, str(exported))
+        monkeypatch.setenv(by, str(language_model))
     else:
-        zipped = shutil.make_archive(str(tmp_path / "lm"), "zip", exported)
-        arguments = ["--bilm", zipped if by == "zip" else exported]
+        zipped = shutil.make_archive(str(tmp_path / "lm"), "zip", language_model)
+        arguments = ["--bilm", zipped if by == "zip" else language_model]
     run("text.txt", *arguments)
     assert capsys.readouterr().out == expected
 

@@ -9,7 +9,6 @@ import pytest
 
 from elmo_plugin import embed_sentences, save_weights
 from elmo_plugin.bilm import load_bilm
-from elmo_plugin.bilm.files.folders import save_bilm
 from elmo_plugin.commands.main import main
 from elmo_plugin.corpora import raw_text
 from elmo_plugin.corpora.tokenizer import tokenizer_of
@@ -17,7 +16,6 @@ from elmo_plugin.elmo.store.dump import dump_embeddings
 from elmo_plugin.elmo.store.sentence_vectors import DumpOptions
 from elmo_plugin.elmo.store.shards import dump_shards_with_ray, shard_outputs
 from elmo_plugin.util.text_files import DecodedPath
-from tests.analysis.language_model import make_softmax
 from tests.commands.test_errors import failure
 from tests.corpora.test_raw_text import RAW as RAW_TEXTS
 from tests.elmo.store.reading import SUFFIXES, read, same
@@ -32,20 +30,9 @@ WORDS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def bilm_folder(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("bilm")
-    bilm = load_bilm()
-    save_bilm(bilm, folder, make_softmax(bilm.output_dim // 2))
-    return folder
-
-
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch, bilm_folder, set_num_threads):
+def folder(in_folder, set_num_threads):
     set_num_threads(1)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("ELMO_OPTIONS", str(bilm_folder / "options.json"))
-    monkeypatch.setenv("ELMO_WEIGHTS", str(bilm_folder / "weights.hdf5"))
     for name, lines in (("raw", RAW), ("words", WORDS)):
         Path(f"{name}.txt").write_text("".join(f"{line}\n" for line in lines))
         Path(f"{name}.d").mkdir()
@@ -78,13 +65,13 @@ def test_vectors_of_raw_text_are_those_of_its_words(suffix):
 
 
 @pytest.mark.parametrize("language", ["ar", "el", "he", "hi", "ru", "zh"])
-def test_every_script_has_the_same_vectors_from_both_formats_of_weights(bilm_folder, language):
+def test_every_script_has_the_same_vectors_from_both_formats_of_weights(language_model, language):
     Path("raw.txt").write_text(RAW_TEXTS[language])
     save_weights(load_bilm(), "weights.safetensors")
     run(f"embed raw.txt hdf5.hdf5 --all --tokenize {language}")
     run(
         f"embed raw.txt other.hdf5 --all --tokenize {language} --weight-file weights.safetensors "
-        f"--options-file {bilm_folder}/options.json"
+        f"--options-file {language_model}/options.json"
     )
     (found, _), (expected, _) = read(Path("hdf5.hdf5")), read(Path("other.hdf5"))
     assert found and same(found, expected)
