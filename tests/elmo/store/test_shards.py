@@ -13,8 +13,8 @@ from elmo_plugin.elmo.store.dump import DumpOptions, dump_embeddings, finished_d
 from elmo_plugin.elmo.store.shards import dump_shards_with_ray, shard_outputs
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.folder_lock import lock_folder
+from elmo_plugin.util.text_files import DecodedPath
 from tests.commands import running
-from tests.local_ray import local_ray
 
 run = partial(running.run, "elmo")
 failure = partial(running.failure, "elmo")
@@ -99,16 +99,22 @@ def test_after_the_driver_is_killed_the_next_one_goes_on(texts, tmp_path):
     assert all(path.stat().st_mtime_ns == time for path, time in finished.items())
 
 
-def test_a_task_waits_for_another_process_that_writes_its_file(texts, tmp_path):
-    outputs = shard_outputs([str(texts / f"{name}.txt") for name in "abc"], tmp_path / "vectors")
+def test_a_task_splits_raw_text_and_waits_for_another_process(texts, tmp_path):
+    ray = pytest.importorskip("ray")
+    (texts / "b.txt").write_text("Sie spielten z.B. Schach, nicht Dame.\n" * 300)
+    raw = [DecodedPath(str(path), "strict", "de") for path in sorted(texts.iterdir())]
+    outputs = shard_outputs(raw, tmp_path / "vectors")
     options = DumpOptions(batch_size=1)
-    lock = lock_folder(Path(f"{outputs[str(texts / 'a.txt')]}.unfinished"))
-    with local_ray():
+    lock = lock_folder(Path(f"{outputs[raw[0]]}.unfinished"))
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+    try:
         outcomes = dump_shards_with_ray(load_bilm, outputs, options)
         first, second = next(outcomes), next(outcomes)
         lock.release()
         found = dict([first, second, *outcomes])
-    assert list(found)[2] == str(texts / "a.txt")
+    finally:
+        ray.shutdown()
+    assert list(found)[2] == raw[0] and found[raw[1]].num_tokens == 300 * 8
     for text, output in outputs.items():
         assert found[text].num_lines == 300
         dump_embeddings(load_bilm(), text, tmp_path / "alone.hdf5", options, force=True)
