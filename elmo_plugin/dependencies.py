@@ -14,8 +14,8 @@ try:
     from packaging.version import Version
 except ImportError as error:
     raise ImportError(
-        "This part of elmo_plugin needs AllenNLP. In the project's folder: pip install '.[allennlp]' "
-        "&& pip install --no-deps allennlp==2.10.1 (with a wheel, its path in place of the dot)"
+        "This part of elmo_plugin needs AllenNLP. In the project's folder: pip install "
+        "'.[allennlp]' && pip install --no-deps allennlp==2.10.1 (with a wheel, PATH.whl[allennlp])"
     ) from error
 
 ALLENNLP = Requirement("allennlp==2.10.1")
