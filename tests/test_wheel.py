@@ -20,19 +20,11 @@ from scripts.docs_links import link_to_repository
 
 PROJECT = Path(__file__).resolve().parent.parent
 # What git tracks, but for .gitignore and settings of editors and commits.
-SOURCES = [".allennlp_plugins", ".ci", ".github", "CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md"]
-SOURCES += [
-    "Dockerfile",
-    "LICENSE",
-    "MANIFEST.in",
-    "Makefile",
-    "NOTICE",
-    "README.md",
-    "SECURITY.md",
-]
-SOURCES += ["benchmarks", "constraints.txt", "docs", "elmo_plugin", "examples", "experiments"]
-SOURCES += ["fixtures", "licenses", "mkdocs.yml", "pretrained", "pyproject.toml", "scripts"]
-SOURCES += ["setup.py", "tests"]
+SOURCES = [".allennlp_plugins", ".ci", ".github", "CHANGELOG.md", "CITATION.cff"]
+SOURCES += ["CONTRIBUTING.md", "Dockerfile", "LICENSE", "MANIFEST.in", "Makefile", "NOTICE"]
+SOURCES += ["README.md", "SECURITY.md", "benchmarks", "constraints.txt", "docs", "elmo_plugin"]
+SOURCES += ["examples", "experiments", "fixtures", "licenses", "mkdocs.yml", "pretrained"]
+SOURCES += ["pyproject.toml", "scripts", "setup.py", "tests"]
 BUILD_SDIST = "from setuptools import build_meta; print(build_meta.build_sdist('..'))"
 SMALL_EXPERIMENT = """
 (import 'mine/sst_elmo.jsonnet') {
