@@ -11,7 +11,8 @@ from pathlib import Path
 from setuptools import find_packages, setup
 
 README = Path("README.md").read_text(encoding="utf-8")
-(VERSION,) = re.findall('__version__ = "(.+)"', Path("elmo_plugin/__init__.py").read_text())
+PACKAGE = Path("elmo_plugin/__init__.py").read_text(encoding="utf-8")
+(VERSION,) = re.findall('__version__ = "(.+)"', PACKAGE)
 link_to_repository = runpy.run_path("scripts/docs_links.py")["link_to_repository"]
 
 # Folders of the checkout, and the files in them that a wheel has.

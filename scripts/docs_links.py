@@ -11,12 +11,10 @@ from pathlib import Path
 from typing import Any, Optional
 
 _LINK = re.compile(r"\[([^\]]*)\]\(([^)#\s:]+)(#[^)\s]*)?\)")
-_PYPROJECT = Path(__file__).resolve().parent.parent / "pyproject.toml"
+_PYPROJECT = (Path(__file__).resolve().parent.parent / "pyproject.toml").read_text(encoding="utf-8")
 
 #: The address of the repository, such as https://github.com/OWNER/NAME; `None` if not known.
-REPOSITORY: Optional[str] = tomllib.loads(_PYPROJECT.read_text(encoding="utf-8"))["project"][
-    "urls"
-].get("Repository")
+REPOSITORY: Optional[str] = tomllib.loads(_PYPROJECT)["project"]["urls"].get("Repository")
 
 
 def link_to_repository(
