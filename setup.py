@@ -1,9 +1,19 @@
 """
-Adds folders that a checkout has beside the package to the package in a wheel; the metadata and
-requirements are in pyproject.toml. `elmo_plugin.util.files` finds the files in both places.
+Adds folders that a checkout has beside the package to the package in a wheel, and the README to the
+metadata; the rest of the metadata is in pyproject.toml. `elmo_plugin.util.files` finds the files in
+both places.
 """
 
+import re
+import runpy
+from pathlib import Path
+
 from setuptools import find_packages, setup
+
+README = Path("README.md").read_text(encoding="utf-8")
+PACKAGE = Path("elmo_plugin/__init__.py").read_text(encoding="utf-8")
+(VERSION,) = re.findall('__version__ = "(.+)"', PACKAGE)
+link_to_repository = runpy.run_path("scripts/docs_links.py")["link_to_repository"]
 
 # Folders of the checkout, and the files in them that a wheel has.
 SHIPPED = {
@@ -17,10 +27,14 @@ SHIPPED = {
 INTEGRATIONS = ["elmo_plugin.integrations", "elmo_plugin.integrations.for_spacy"]
 
 setup(
+    long_description=link_to_repository(README, "README.md", f"v{VERSION}"),
+    long_description_content_type="text/markdown",
     packages=find_packages(include=["elmo_plugin", "elmo_plugin.*"])
     + INTEGRATIONS
     + [f"elmo_plugin.{folder}" for folder in SHIPPED],
     package_dir={f"elmo_plugin.{folder}": folder for folder in SHIPPED},
+    # A wheel has less than MANIFEST.in puts into a source distribution.
+    include_package_data=False,
     package_data={
         "elmo_plugin": ["py.typed"],
         "elmo_plugin.analysis": ["report.html"],

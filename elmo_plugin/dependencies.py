@@ -14,8 +14,8 @@ try:
     from packaging.version import Version
 except ImportError as error:
     raise ImportError(
-        "This part of elmo_plugin needs AllenNLP. Install it: pip install 'elmo-plugin[allennlp]' "
-        "&& pip install --no-deps allennlp==2.10.1"
+        "This part of elmo_plugin needs AllenNLP. In the project's folder: pip install "
+        "'.[allennlp]' && pip install --no-deps allennlp==2.10.1 (with a wheel, PATH.whl[allennlp])"
     ) from error
 
 ALLENNLP = Requirement("allennlp==2.10.1")

@@ -139,7 +139,7 @@ for name in dir(elmo_plugin):
     try:
         getattr(elmo_plugin, name)
     except ImportError as error:
-        assert "pip install 'elmo-plugin[allennlp]'" in str(error), error
+        assert "pip install '.[allennlp]'" in str(error), error
         print(name)
 """
     assert run(script).split() == ["load_archive", "load_predictor", "load_task"]
@@ -208,5 +208,5 @@ for arguments in (["--help"], [sys.argv[1], "--help"]):
 """
     help, shown = run(script, command).split("\n0\n")
     assert command in help
-    assert shown.startswith(f"elmo {command}: ") and "'elmo-plugin[allennlp]'" in shown
+    assert shown.startswith(f"elmo {command}: ") and "'.[allennlp]'" in shown
     assert shown.count("\n") == 1

@@ -1,9 +1,12 @@
 """What the package is without its checkout: built, installed, and used from another folder."""
 
+import email
 import os
+import re
 import subprocess
 import sys
 import sysconfig
+import tarfile
 import venv
 import zipfile
 from argparse import Namespace
@@ -13,9 +16,15 @@ from shutil import copy, copytree, ignore_patterns
 import h5py
 import pytest
 
+from scripts.docs_links import link_to_repository
+
 PROJECT = Path(__file__).resolve().parent.parent
-SOURCES = ["elmo_plugin", "experiments", "fixtures", "pretrained"]
-SOURCES += ["LICENSE", "README.md", "pyproject.toml", "setup.py"]
+# What git tracks, but for .gitignore and settings of editors and commits.
+SOURCES = [".allennlp_plugins", ".ci", ".github", "CHANGELOG.md", "CITATION.cff"]
+SOURCES += ["CONTRIBUTING.md", "Dockerfile", "LICENSE", "MANIFEST.in", "Makefile", "NOTICE"]
+SOURCES += ["README.md", "SECURITY.md", "benchmarks", "constraints.txt", "docs", "elmo_plugin"]
+SOURCES += ["examples", "experiments", "fixtures", "licenses", "mkdocs.yml", "pretrained"]
+SOURCES += ["pyproject.toml", "scripts", "setup.py", "tests"]
 BUILD_SDIST = "from setuptools import build_meta; print(build_meta.build_sdist('..'))"
 SMALL_EXPERIMENT = """
 (import 'mine/sst_elmo.jsonnet') {
@@ -85,13 +94,54 @@ def test_the_wheel_holds_the_package_and_what_ships_with_it(built):
     assert {path for path in found if not path.endswith("experiments/README.md")} == expected
 
 
-def test_its_metadata_needs_no_more_than_the_core(built):
+def test_both_are_small_enough_for_an_index(built):
+    assert built.wheel.stat().st_size < 80e6
+    assert built.sdist.stat().st_size < 100e6
+
+
+def test_the_source_distribution_holds_all_but_the_weights_of_the_medium_biLM(built):
+    with tarfile.open(built.sdist) as sdist:
+        found = {name.partition("/")[2] for name in sdist.getnames()}
+    paths = [path for name in SOURCES for path in (PROJECT / name, *(PROJECT / name).rglob("*"))]
+    expected = {str(path.relative_to(PROJECT)) for path in paths if "__pycache__" not in path.parts}
+    medium = {f"pretrained/medium/{name}.hdf5" for name in ("softmax", "weights")}
+    assert expected - found == medium & expected
+
+
+@pytest.fixture(scope="module")
+def metadata(built):
     with zipfile.ZipFile(built.wheel) as wheel:
         (name,) = [name for name in wheel.namelist() if name.endswith("/METADATA")]
-        lines = wheel.read(name).decode().splitlines()
-    needed = [line for line in lines if line.startswith("Requires-Dist: ") and "extra" not in line]
-    names = [line.split()[1].split(">")[0] for line in needed]
+        return email.message_from_bytes(wheel.read(name))
+
+
+def test_its_metadata_needs_no_more_than_the_core(metadata):
+    needed = [line for line in metadata.get_all("Requires-Dist") if "extra" not in line]
+    names = [line.split(">")[0] for line in needed]
     assert sorted(names) == ["filelock", "h5py", "numpy", "safetensors", "torch"]
+
+
+def test_it_has_the_licences_and_the_version_of_the_citation(metadata, built):
+    licences = metadata.get_all("License-File")
+    names = [f"licenses/{name}.txt" for name in metadata["License-Expression"].split(" AND ")[1:]]
+    assert licences == ["LICENSE", "NOTICE", *names]
+    with zipfile.ZipFile(built.wheel) as wheel:
+        found = [name.partition("/licenses/")[2] for name in wheel.namelist()]
+    assert set(licences) <= set(found)
+    assert f"\nversion: {metadata['Version']}\n" in (PROJECT / "CITATION.cff").read_text()
+
+
+def test_the_page_on_an_index_has_no_link_to_a_file_that_the_index_does_not_have(metadata):
+    readme, page = (PROJECT / "README.md").read_text(), metadata.get_payload()
+    assert re.findall(r"\]\((?!https://)", readme) and "![" not in readme
+    assert not re.findall(r"\]\((?!https://)", page)
+    assert page.count("\n") == readme.count("\n")
+    address = "https://example.org/repository"
+    linked = link_to_repository(readme, "README.md", "v1", repository=address)
+    assert re.sub(rf"\({address}/blob/v1/", "(", linked) == readme
+    named = "[`docs/a.md`](../docs/a.md#b), [b](x/b.md), [c](#d)"
+    named = link_to_repository(named, "examples/c.md", "v1", repository=None)
+    assert named == "`docs/a.md`, b (`examples/x/b.md`), [c](#d)"
 
 
 def test_a_biLM_reads_sentences_from_python(installed):

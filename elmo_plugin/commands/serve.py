@@ -66,7 +66,7 @@ class Options(BilmArguments):
 def run(args: Options) -> str:
     # Before the models are loaded, to name a missing package or a port in use at once.
     for package in ("fastapi", "uvicorn"):
-        optional_package(package, "A server", "'elmo-plugin[serve]'")
+        optional_package(package, "A server", "fastapi uvicorn")
     listen(args.host, args.port).close()
     limits = Limits(max_words=args.max_words)
     bilm = args.load_bilm()

@@ -40,8 +40,7 @@ def plain_word(word: str) -> str:
 
 
 def _imported(name: str) -> Any:
-    purpose = "Splitting raw text into words"
-    return optional_package(name, purpose, "'elmo-plugin[analysis]'", ConfigurationError)
+    return optional_package(name, "Splitting raw text into words", error=ConfigurationError)
 
 
 @lru_cache(maxsize=None)

@@ -6,7 +6,7 @@ from elmo_plugin.elmo.elmo import chosen_layers
 from elmo_plugin.elmo.embed import embed_sentences
 from elmo_plugin.util.errors import optional_package
 
-optional_package("flair", "ElmoEmbeddings", "'elmo-plugin[flair]'")
+optional_package("flair", "ElmoEmbeddings")
 import flair  # noqa: E402
 from flair.data import Sentence  # noqa: E402
 from flair.embeddings.base import TokenEmbeddings, register_embeddings  # noqa: E402

@@ -10,7 +10,7 @@ from elmo_plugin.util.weights import read_state, save_atomically
 optional_package(
     "sentence_transformers.base.modules",
     "ElmoTokens, for sentence-transformers 5.7 or later,",
-    "'elmo-plugin[sentence-transformers]'",
+    "'sentence-transformers>=5.7'",
 )
 from sentence_transformers.base.modules import InputModule  # noqa: E402
 

@@ -21,7 +21,7 @@ def run_with_ray(
     reserves `num_cpus` and `num_gpus` for each task. `address` names a cluster; by default Ray
     starts on this machine.
     """
-    ray = optional_package("ray", "Running in Ray", "'elmo-plugin[ray]'")
+    ray = optional_package("ray", "Running in Ray")
     if not ray.is_initialized():
         ray.init(address=address, log_to_driver=False)
     task = ray.remote(_call).options(num_cpus=num_cpus, num_gpus=num_gpus, max_retries=3)

@@ -77,11 +77,11 @@ def test_from_python_too_a_stateful_bilm_and_what_a_format_cannot_do_are_refused
     assert os.listdir(tmp_path) == ["text.txt"]
 
 
-def test_without_pyarrow_its_extra_is_named(text, tmp_path, monkeypatch):
+def test_without_pyarrow_the_error_names_it(text, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     monkeypatch.delitem(sys.modules, "pyarrow.parquet")
     message = failure(text, tmp_path / "out.parquet", "--all")
-    assert message.endswith("needs the package pyarrow: pip install 'elmo-plugin[parquet]'.")
+    assert message.endswith("needs the package pyarrow: pip install pyarrow.")
     assert os.listdir(tmp_path) == ["text.txt"]
     run(text, tmp_path / "out.safetensors", "--all")
 

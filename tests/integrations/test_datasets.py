@@ -6,9 +6,7 @@ from elmo_plugin.integrations.for_datasets import embed_dataset
 from elmo_plugin.util.errors import ConfigurationError
 
 # Its requirement fsspec < 2026.2.1 does not fit the constraints of these tests.
-datasets = pytest.importorskip(
-    "datasets", reason="needs datasets: pip install 'elmo-plugin[datasets]'"
-)
+datasets = pytest.importorskip("datasets", reason="needs datasets: pip install '.[datasets]'")
 
 ROWS = {"tokens": [["They", "play", "chess"], ["Chess"], []] * 3, "number": list(range(9))}
 

@@ -6,7 +6,7 @@ from elmo_plugin.bilm import Bilm
 from elmo_plugin.elmo import embed_sentences
 
 # Its requirement conllu < 5 does not fit the constraints of these tests.
-flair = pytest.importorskip("flair", reason="needs flair: pip install 'elmo-plugin[flair]'")
+flair = pytest.importorskip("flair", reason="needs flair: pip install '.[flair]'")
 
 from flair.data import Corpus, Sentence  # noqa: E402
 from flair.datasets import FlairDatapointDataset  # noqa: E402

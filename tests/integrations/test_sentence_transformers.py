@@ -6,7 +6,7 @@ import torch
 
 from elmo_plugin.elmo import embed_sentences
 
-reason = "needs sentence-transformers: pip install 'elmo-plugin[sentence-transformers]'"
+reason = "needs sentence-transformers: pip install '.[sentence-transformers]'"
 sentence_transformers = pytest.importorskip("sentence_transformers", reason=reason)
 
 from sentence_transformers import SentenceTransformer  # noqa: E402

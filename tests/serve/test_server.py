@@ -68,7 +68,7 @@ def test_models_are_loaded_in_bfloat16_on_request(monkeypatch, archive_of):
 def test_a_missing_package_is_an_error_before_a_model_is_loaded(package, monkeypatch):
     monkeypatch.setitem(sys.modules, package, None)
     message = failure("elmo-serve", "nowhere.tar.gz")
-    assert f"needs the package {package}: pip install 'elmo-plugin[serve]'" in message
+    assert f"needs the package {package}: pip install fastapi uvicorn." in message
 
 
 def test_an_address_in_use_is_an_error_before_a_model_is_loaded(server):

@@ -130,7 +130,7 @@ def _shipped(name: str) -> Path:
     if not path.exists():
         raise ConfigurationError(
             f"{name} is only in a checkout of the project, not in this installation: expected "
-            f"{path}. Clone the project, or choose another biLM of `elmo models`."
+            f"{path}. Give the URL of that file in the repository, or a biLM of `elmo models`."
         )
     return path
 

@@ -220,7 +220,7 @@ class Parquet(DumpFormat):
 
 
 def _pyarrow() -> Any:
-    optional_package("pyarrow.parquet", "Parquet", "'elmo-plugin[parquet]'")
+    optional_package("pyarrow.parquet", "Parquet")
     return import_module("pyarrow")
 
 

@@ -6,7 +6,7 @@ an installed one.
 
 from elmo_plugin.util.errors import optional_package
 
-optional_package("spacy", "ELMo in spaCy", "'elmo-plugin[spacy]'")
+optional_package("spacy", "ELMo in spaCy")
 from elmo_plugin.integrations.for_spacy.pipes import ElmoVectors  # noqa: E402
 from elmo_plugin.integrations.for_spacy.tasks import Frame  # noqa: E402
 from elmo_plugin.integrations.for_spacy.tok2vec import elmo_tok2vec  # noqa: E402
