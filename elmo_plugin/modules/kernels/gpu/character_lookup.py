@@ -29,7 +29,9 @@ def character_maxima(
             character = tl.load(ids + word * longest + start + k)
             is_known = (character >= 0) & (character < num_characters)
             row = products + (character * WIDTH + k) * num_filters + unit
-            sums += tl.load(row, mask=mask & is_known, other=float("nan")).to(tl.float32)
+            # Triton's interpreter does not combine a mask with a scalar.
+            known = unit < tl.where(is_known, num_filters, 0)
+            sums += tl.load(row, mask=known, other=float("nan")).to(tl.float32)
         # NaN is larger than all, as in PyTorch.
         is_more = (sums > best) | (sums != sums)
         best = tl.where(is_more, sums, best)
