@@ -19,7 +19,7 @@ from elmo_plugin.modules.recurrent.packing import Packing
 from elmo_plugin.modules.recurrent.scan import RecurrentState
 from elmo_plugin.util.bfloat16 import warn_of_slow_bilm
 from elmo_plugin.util.errors import ConfigurationError
-from elmo_plugin.util.tensors import distinct_rows
+from elmo_plugin.util.tensors import distinct_rows, uncompiled
 
 
 class BilmOutput(NamedTuple):
@@ -97,6 +97,7 @@ class Bilm(torch.nn.Module):
         """Width of every layer."""
         return self.options.output_dim
 
+    @uncompiled
     def forward(self, character_ids: torch.Tensor) -> BilmOutput:
         """
         Computes the layers of a batch, two tokens longer: each sentence gets `<S>` and `</S>`.

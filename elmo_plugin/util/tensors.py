@@ -1,11 +1,33 @@
-"""The distinct rows of a tensor, and whether tensors have changed."""
+"""Distinct rows, changes of weights, and functions that `torch.compile` leaves alone."""
 
-from typing import Any, List, Optional, Sequence, Tuple
+import sys
+from functools import lru_cache, wraps
+from typing import Any, Callable, List, Optional, Sequence, Tuple, TypeVar, cast
 
 import torch
 
 # Elements of each dimension that are compared: at least as many, fewer than twice as many.
 _SAMPLE = 16
+Function = TypeVar("Function", bound=Callable)
+_disabled = lru_cache(maxsize=None)(torch.compiler.disable)
+
+
+def uncompiled(function: Function) -> Function:
+    """
+    Decorates what `torch.compile` cannot compile, such as our own compiled kernels: it runs as it
+    is. To decorate with `torch.compiler.disable` would import the compiler, which takes seconds.
+    """
+
+    @wraps(function)
+    def call(*arguments: Any, **named: Any) -> Any:
+        try:
+            run = _disabled(function) if "torch._dynamo" in sys.modules else function
+            return run(*arguments, **named)
+        finally:
+            # Because of this block, the compiler gives up this function once and for all.
+            pass
+
+    return cast(Function, call)
 
 
 def distinct_rows(rows: torch.Tensor) -> Tuple[torch.Tensor, torch.Tensor]:
