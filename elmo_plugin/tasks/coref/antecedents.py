@@ -16,6 +16,12 @@ _DISTANCES = (1, 2, 3, 4, 5, 8, 16, 32, 64)
 _SPANS_AT_ONCE = 16
 
 
+def distance_buckets(distances: torch.Tensor) -> torch.Tensor:
+    """The bucket of each distance in top spans; that of 1 for all below."""
+    nearest = torch.tensor(_DISTANCES, device=distances.device)
+    return torch.bucketize(distances.clamp_min(1), nearest, right=True) - 1
+
+
 class TopSpans(NamedTuple):
     """The spans of a document that pruning kept, sorted by position."""
 
@@ -60,8 +66,6 @@ class AntecedentScorer(torch.nn.Module):
     computed once per span, per embedding, and per pair of start tokens or end tokens.
     """
 
-    _buckets: torch.Tensor
-
     def __init__(
         self, encoded_dim: int, head_and_width_dim: int, num_genres: int, settings: ScoringSettings
     ) -> None:
@@ -79,9 +83,6 @@ class AntecedentScorer(torch.nn.Module):
         self.feedforward = ScoringFeedForward(
             [sum(self.part_dims)] * 3 + [feature_dim] * 3, settings
         )
-        nearest = torch.tensor(_DISTANCES)
-        buckets = torch.bucketize(torch.arange(1, _DISTANCES[-1] + 1), nearest, right=True) - 1
-        self.register_buffer("_buckets", buckets, persistent=False)
 
     # Not `forward`: AllenNLP writes the outputs of modules as JSON, and this is an iterator.
     def blocks(self, top_spans: TopSpans) -> Iterator[AntecedentScores]:
@@ -120,9 +121,8 @@ class AntecedentScorer(torch.nn.Module):
         # Shape: (num_antecedents, num_spans)
         distances = numbers[spans] - numbers[antecedents].unsqueeze(1)
         same_speaker = top_spans.speakers[spans] == top_spans.speakers[antecedents].unsqueeze(1)
-        buckets = self._buckets[distances.clamp(1, len(self._buckets)) - 1]
         tables = [feature_products]
-        rows = [same_speaker.long() * len(_DISTANCES) + buckets]
+        rows = [same_speaker.long() * len(_DISTANCES) + distance_buckets(distances)]
         for part, tokens in enumerate((top_spans.starts, top_spans.ends)):
             span_tokens, span_rows = tokens[spans].unique(return_inverse=True)
             antecedent_tokens, antecedent_rows = tokens[antecedents].unique(return_inverse=True)
