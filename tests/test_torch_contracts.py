@@ -11,19 +11,15 @@ import pytest
 import torch
 from allennlp.data import Vocabulary
 from torch.distributed.fsdp import fully_shard
+from torch.distributed.tensor import DTensor
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader
 
 from elmo_plugin import Elmo
 from elmo_plugin.bilm import Bilm, BilmOptions
-from elmo_plugin.bilm.pretraining.language_model import LanguageModel
 from tests.tasks.small import MODELS, build, make_batch, placement, read
 
 SENTENCES = [["They", "play", "chess", "."], ["Chess"], [], ["They", "play"]]
-# A character table with words, and word ids.
-TABLE = {
-    "n_characters": 5, "max_characters_per_token": 6, "characters": list("aehs"), "words": ["They"]
-}  # fmt: skip
 KINDS = ("bilm", "elmo", "ner")
 
 
@@ -52,7 +48,7 @@ def tensors(outputs):
     """All tensors of a module's outputs."""
     values = outputs.values() if isinstance(outputs, dict) else outputs
     values = [outputs] if isinstance(outputs, torch.Tensor) else values
-    return [value.detach() for value in values if isinstance(value, torch.Tensor)]
+    return [value for value in values if isinstance(value, torch.Tensor)]
 
 
 def assert_same(found, expected, **tolerance):
@@ -89,6 +85,8 @@ def test_a_module_that_was_made_without_memory_is_what_its_state_says(kind, make
             tensor.fill_(7)
     empty.load_state_dict(module.state_dict())
     assert_same(empty(**arguments), module(**arguments))
+    # FSDP cannot shard scalars.
+    assert all(parameter.dim() for parameter in module.parameters())
     for name, value in module.state_dict().items():
         assert torch.equal(empty.state_dict()[name], value), name
     if kind in MODELS:
@@ -133,12 +131,11 @@ def test_parallel_modules_have_the_same_gradients(kind, shard, make_options, alo
     found, expected = shard(parallel)(**arguments), module(**arguments)
     assert_same(found, expected)
     for outputs in (found, expected):
-        values = outputs.values() if isinstance(outputs, dict) else outputs
-        sum(each.float().sum() for each in values if each.is_floating_point()).backward()
+        sum(each.square().sum() for each in tensors(outputs) if each.requires_grad).backward()
     for one, other in zip(parallel.parameters(), module.parameters(), strict=True):
         assert (one.grad is None) == (other.grad is None)
         if one.grad is not None:
-            grad = getattr(one.grad, "full_tensor", lambda: one.grad)()
+            grad = one.grad.full_tensor() if isinstance(one.grad, DTensor) else one.grad
             torch.testing.assert_close(grad, other.grad)
 
 
@@ -156,12 +153,12 @@ def test_other_precisions_compute_nearly_the_same(kind, dtype, make_options):
         with context:
             found = module(**arguments)
     assert_same(found, expected, rtol=tolerance, atol=tolerance, check_dtype=False)
-    largest = tensors(found)[0].dtype
-    assert largest == (torch.float64 if dtype == torch.float64 else largest)
+    if dtype == torch.float64:
+        assert tensors(found)[0].dtype == dtype
 
 
 @pytest.mark.parametrize("has_gradients", [False, True])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ["bilm", "elmo"])
 def test_the_compiler_leaves_the_bilm_alone(kind, has_gradients, make_options):
     module, arguments = make(kind, make_options)
     graphs = []

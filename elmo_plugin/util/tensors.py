@@ -2,7 +2,7 @@
 
 import sys
 from functools import lru_cache, wraps
-from typing import Any, Callable, List, Optional, Sequence, Tuple, TypeVar, cast
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, TypeVar, cast
 
 import torch
 
@@ -52,6 +52,18 @@ def by_hash(rows: torch.Tensor) -> Optional[Tuple[torch.Tensor, torch.Tensor]]:
     numbers = torch.arange(len(rows), device=rows.device)
     distinct = rows[numbers.new_empty(len(distinct_hashes)).scatter_(0, places, numbers)]
     return (distinct, places) if bool((distinct[places] == rows).all()) else None
+
+
+def load_scalars(
+    module: torch.nn.Module, state: Dict[str, torch.Tensor], prefix: str, *_: Any
+) -> None:
+    """
+    A hook before a state dict is loaded, for parameters of shape `(1,)`, because FSDP cannot shard
+    scalars. Archives of earlier versions have scalars.
+    """
+    for name in (f"{prefix}{each}" for each in module._parameters):
+        if name in state and state[name].dim() == 0:
+            state[name] = state[name].reshape(1)
 
 
 class WeightState:

@@ -97,7 +97,6 @@ class ElmoShim(PyTorchShim):
     def finish_update(self, optimizer: Optimizer) -> None:
         for name, parameter in self.elmo.named_parameters():
             if parameter.grad is not None:
-                # Thinc's optimizers need at least one dimension; `gamma` is a scalar.
                 values, _ = optimizer(
                     (self.id, name),
                     cast(Floats1d, torch2xp(parameter.data.reshape(-1))),
