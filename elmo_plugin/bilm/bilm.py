@@ -96,11 +96,6 @@ class Bilm(torch.nn.Module):
         """Width of every layer."""
         return self.options.output_dim
 
-    @property
-    def device(self) -> torch.device:
-        """Where the weights are."""
-        return next(self.parameters()).device
-
     @uncompiled
     def forward(self, character_ids: torch.Tensor) -> BilmOutput:
         """
@@ -206,7 +201,8 @@ class Bilm(torch.nn.Module):
 
     def _initial_state(self, batch_size: int) -> Optional[BilstmState]:
         if self.warm_up:
-            tokens = self.character_encoder(self._boundary_ids.to(self.device)).unsqueeze(0)
+            words = self._boundary_ids.to(self.options_json.device)
+            tokens = self.character_encoder(words).unsqueeze(0)
             lengths = torch.full((1,), 2, device=tokens.device)
             _, state = self.lstm(tokens, Packing.from_lengths(lengths, 2))
             return _map_state(lambda part: part.expand(batch_size, -1), state)

@@ -10,7 +10,6 @@ from elmo_plugin.bilm.options import BilmOptions, CharacterTableOptions
 from elmo_plugin.modules import tuning
 from elmo_plugin.modules.character_convolution import can_look_up, character_maxima
 from elmo_plugin.modules.packed_linear import PackedLinear
-from elmo_plugin.util.tensors import uncompiled
 
 
 class _TokenLayer(torch.nn.Module):
@@ -79,7 +78,6 @@ class CharacterEncoder(_TokenLayer):
         if self.projection is not None:
             _reset_linear(self.projection)
 
-    @uncompiled
     def forward(self, character_ids: torch.Tensor) -> torch.Tensor:
         """
         From shape `(num_words, max_characters_per_token)` to `(num_words, output_dim)`. With word

@@ -245,8 +245,7 @@ class TaggerModel(TaskModel):
         self.tags = tags
         # 0 if legal, else -inf. AllenNLP numbers the tags first, then start and end.
         # On the CPU and no buffers, in which `to_empty` would leave other numbers.
-        size, illegal = len(tags) + 2, float("-inf") if scheme else 0.0
-        scores = torch.full((size, size), illegal, device="cpu")
+        scores = torch.full(2 * [len(tags) + 2], float("-inf") if scheme else 0.0, device="cpu")
         for row, column in allowed_transitions(scheme, dict(enumerate(tags))) if scheme else ():
             scores[row, column] = 0.0
         self._scores = scores[-2, :-2], scores[:-2, :-2], scores[:-2, -1]

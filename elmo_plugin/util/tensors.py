@@ -13,10 +13,7 @@ _disabled = lru_cache(maxsize=None)(torch.compiler.disable)
 
 
 def uncompiled(function: Function) -> Function:
-    """
-    Decorates what `torch.compile` cannot compile, such as our own compiled kernels: it runs as it
-    is. To decorate with `torch.compiler.disable` would import the compiler, which takes seconds.
-    """
+    """`torch.compiler.disable`, which as a decorator would import the compiler: seconds."""
 
     @wraps(function)
     def call(*arguments: Any, **named: Any) -> Any:
@@ -54,16 +51,10 @@ def by_hash(rows: torch.Tensor) -> Optional[Tuple[torch.Tensor, torch.Tensor]]:
     return (distinct, places) if bool((distinct[places] == rows).all()) else None
 
 
-def load_scalars(
-    module: torch.nn.Module, state: Dict[str, torch.Tensor], prefix: str, *_: Any
-) -> None:
-    """
-    A hook before a state dict is loaded, for parameters of shape `(1,)`, because FSDP cannot shard
-    scalars. Archives of earlier versions have scalars.
-    """
-    for name in (f"{prefix}{each}" for each in module._parameters):
-        if name in state and state[name].dim() == 0:
-            state[name] = state[name].reshape(1)
+def load_scalars(module: torch.nn.Module, state: Dict[str, Any], prefix: str, *_: Any) -> None:
+    """A hook that loads scalars as shape `(1,)`: FSDP cannot shard them, and old archives have them."""
+    names = [prefix + name for name in module._parameters if prefix + name in state]
+    state.update({name: torch.atleast_1d(state[name]) for name in names})
 
 
 class WeightState:

@@ -16,7 +16,6 @@ from elmo_plugin.modules.packed_linear import (
     transposed_product,
     with_rows,
 )
-from elmo_plugin.util.tensors import uncompiled
 
 # Logits that exist at once: 32 MB in float32, more only above 131,072 words.
 _MAX_LOGITS = 2**23
@@ -29,7 +28,6 @@ _ROW_BLOCK = 2048
 _MAX_ROWS = 1024
 
 
-@uncompiled
 def next_word_loss(
     hidden: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, targets: torch.Tensor
 ) -> torch.Tensor:

@@ -90,7 +90,7 @@ class ElmoShim(PyTorchShim):
         elmo = self.elmo
         if elmo.training != is_train:
             elmo.train(is_train)
-        ids = elmo.bilm.characters.batch_ids(sentences).to(elmo.bilm.device)
+        ids = elmo.bilm.characters.batch_ids(sentences).to(elmo.bilm.options_json.device)
         with torch.set_grad_enabled(is_train):
             return elmo(ids)
 

@@ -1,3 +1,4 @@
+from bisect import bisect
 from typing import Any, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 import torch
@@ -12,14 +13,10 @@ from elmo_plugin.tasks.coref.mentions import (
 
 # The smallest distance of each bucket: 1, 2, 3, 4, 5-7, 8-15, 16-31, 32-63, 64 and more.
 _DISTANCES = (1, 2, 3, 4, 5, 8, 16, 32, 64)
+# The buckets of 1, 2, ..., 64.
+BUCKETS = [bisect(_DISTANCES, distance) - 1 for distance in range(1, _DISTANCES[-1] + 1)]
 # Number of spans whose antecedents are scored at once: more are faster and need more memory.
 _SPANS_AT_ONCE = 16
-
-
-def distance_buckets(distances: torch.Tensor) -> torch.Tensor:
-    """The bucket of each distance in top spans; that of 1 for all below."""
-    nearest = torch.tensor(_DISTANCES, device=distances.device)
-    return torch.bucketize(distances.clamp_min(1), nearest, right=True) - 1
 
 
 class TopSpans(NamedTuple):
@@ -121,8 +118,12 @@ class AntecedentScorer(torch.nn.Module):
         # Shape: (num_antecedents, num_spans)
         distances = numbers[spans] - numbers[antecedents].unsqueeze(1)
         same_speaker = top_spans.speakers[spans] == top_spans.speakers[antecedents].unsqueeze(1)
+        # No buffer, in which `to_empty` would leave other numbers.
+        buckets = torch.tensor(BUCKETS, device=distances.device)[
+            distances.clamp(1, len(BUCKETS)) - 1
+        ]
         tables = [feature_products]
-        rows = [same_speaker.long() * len(_DISTANCES) + distance_buckets(distances)]
+        rows = [same_speaker.long() * len(_DISTANCES) + buckets]
         for part, tokens in enumerate((top_spans.starts, top_spans.ends)):
             span_tokens, span_rows = tokens[spans].unique(return_inverse=True)
             antecedent_tokens, antecedent_rows = tokens[antecedents].unique(return_inverse=True)

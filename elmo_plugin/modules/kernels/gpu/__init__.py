@@ -1,8 +1,4 @@
-"""
-Kernels for GPUs, which Triton compiles.
-
-Each launch sets `enable_fp_fusion`, because Triton 3.10 changes its default, and with it results.
-"""
+"""Kernels for GPUs, by Triton. Each launch sets `enable_fp_fusion`: 3.10 changes its default."""
 
 import logging
 import os
