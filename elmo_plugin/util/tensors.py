@@ -52,7 +52,7 @@ def by_hash(rows: torch.Tensor) -> Optional[Tuple[torch.Tensor, torch.Tensor]]:
 
 
 def load_scalars(module: torch.nn.Module, state: Dict[str, Any], prefix: str, *_: Any) -> None:
-    """A hook that loads scalars as shape `(1,)`: FSDP cannot shard them, and old archives have them."""
+    """A hook that loads the scalars of old archives as shape `(1,)`, because FSDP shards none."""
     names = [prefix + name for name in module._parameters if prefix + name in state]
     state.update({name: torch.atleast_1d(state[name]) for name in names})
 
