@@ -119,9 +119,8 @@ class AntecedentScorer(torch.nn.Module):
         distances = numbers[spans] - numbers[antecedents].unsqueeze(1)
         same_speaker = top_spans.speakers[spans] == top_spans.speakers[antecedents].unsqueeze(1)
         # No buffer, in which `to_empty` would leave other numbers.
-        buckets = torch.tensor(BUCKETS, device=distances.device)[
-            distances.clamp(1, len(BUCKETS)) - 1
-        ]
+        table = torch.tensor(BUCKETS, device=distances.device)
+        buckets = table[distances.clamp(1, len(BUCKETS)) - 1]
         tables = [feature_products]
         rows = [same_speaker.long() * len(_DISTANCES) + buckets]
         for part, tokens in enumerate((top_spans.starts, top_spans.ends)):
