@@ -82,7 +82,7 @@ class Bilm(torch.nn.Module):
         self.weights_version = 0  #: Increases when weights may have changed; see `train`.
         self._state: Optional[BilstmState] = None
         # On the CPU and no buffer, in which `to_empty` would leave other numbers.
-        self._boundary_ids = self.characters.batch_ids([[BEGIN_SENTENCE, END_SENTENCE]])[0]
+        self.boundary_ids = self.characters.batch_ids([[BEGIN_SENTENCE, END_SENTENCE]])[0]
         self._stored_options = encode_stored_options(options.source, source)
         self.register_buffer(STORED_OPTIONS, self._stored_options.clone())
 
@@ -195,13 +195,13 @@ class Bilm(torch.nn.Module):
             rows[sentences, positions + 1] = word_rows + 2
         lengths = mask.sum(dim=1) + 2
         rows.scatter_(1, lengths.unsqueeze(1) - 1, 1)
-        words = torch.cat([self._boundary_ids.to(words.device), words])
+        words = torch.cat([self.boundary_ids.to(words.device), words])
         # Shape: (batch_size, num_tokens + 2, token_dim), (batch_size,)
         return self.character_encoder(words)[rows], lengths
 
     def _initial_state(self, batch_size: int) -> Optional[BilstmState]:
         if self.warm_up:
-            words = self._boundary_ids.to(self.options_json.device)
+            words = self.boundary_ids.to(self.options_json.device)
             tokens = self.character_encoder(words).unsqueeze(0)
             lengths = torch.full((1,), 2, device=tokens.device)
             _, state = self.lstm(tokens, Packing.from_lengths(lengths, 2))
