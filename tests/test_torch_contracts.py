@@ -140,7 +140,7 @@ def test_parallel_modules_have_the_same_gradients(kind, shard, make_options, alo
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ["bilm", "elmo"])
 def test_other_precisions_compute_nearly_the_same(kind, dtype, make_options):
     module, arguments = make(kind, make_options)
     context, tolerance = nullcontext(), 1e-5
