@@ -72,7 +72,7 @@ class Scorer:
     def __init__(self, bilm: Bilm, softmax: SoftmaxWeights) -> None:
         self._bilm = bilm
         self._ids = {word: number for number, word in enumerate(softmax.words)}
-        device = bilm.boundary_ids.device
+        device = bilm.options_json.device
         self._weight = softmax.weight.detach().to(device, torch.float32)
         self._bias = softmax.bias.detach().to(device, torch.float32)
 

@@ -19,7 +19,7 @@ from elmo_plugin.modules.recurrent.packing import Packing
 from elmo_plugin.modules.recurrent.scan import RecurrentState
 from elmo_plugin.util.bfloat16 import warn_of_slow_bilm
 from elmo_plugin.util.errors import ConfigurationError
-from elmo_plugin.util.tensors import distinct_rows
+from elmo_plugin.util.tensors import distinct_rows, uncompiled
 
 
 class BilmOutput(NamedTuple):
@@ -53,7 +53,6 @@ class Bilm(torch.nn.Module):
         The options file. Archives store its name and its content, so they do not need the file.
     """
 
-    boundary_ids: torch.Tensor
     options_json: torch.Tensor
     # Methods that `bilm/__init__.py` adds, because the model imports nothing from `bilm.files`.
     from_pretrained: ClassVar[Callable[..., "Bilm"]]
@@ -82,10 +81,10 @@ class Bilm(torch.nn.Module):
         self.lstm = BidirectionalLstm(options)
         self.weights_version = 0  #: Increases when weights may have changed; see `train`.
         self._state: Optional[BilstmState] = None
-        self.register_buffer(
-            "boundary_ids", self.characters.batch_ids([[BEGIN_SENTENCE, END_SENTENCE]])[0], False
-        )
-        self.register_buffer(STORED_OPTIONS, encode_stored_options(options.source, source))
+        # On the CPU and no buffer, in which `to_empty` would leave other numbers.
+        self.boundary_ids = self.characters.batch_ids([[BEGIN_SENTENCE, END_SENTENCE]])[0]
+        self._stored_options = encode_stored_options(options.source, source)
+        self.register_buffer(STORED_OPTIONS, self._stored_options.clone())
 
     @property
     def num_layers(self) -> int:
@@ -97,6 +96,7 @@ class Bilm(torch.nn.Module):
         """Width of every layer."""
         return self.options.output_dim
 
+    @uncompiled
     def forward(self, character_ids: torch.Tensor) -> BilmOutput:
         """
         Computes the layers of a batch, two tokens longer: each sentence gets `<S>` and `</S>`.
@@ -177,7 +177,8 @@ class Bilm(torch.nn.Module):
             if stored != self.options:
                 error_messages.append(f"{name}: {self.options.difference(stored)}.")
             # The name of the options file may differ, and with it the length of this buffer.
-            state_dict = {**state_dict, name: self.options_json}
+            options_json = self._stored_options.to(state_dict[name].device)
+            state_dict = {**state_dict, name: options_json}
         super()._load_from_state_dict(state_dict, prefix, *args)
 
     def _token_layer(
@@ -194,13 +195,14 @@ class Bilm(torch.nn.Module):
             rows[sentences, positions + 1] = word_rows + 2
         lengths = mask.sum(dim=1) + 2
         rows.scatter_(1, lengths.unsqueeze(1) - 1, 1)
-        words = torch.cat([self.boundary_ids, words])
+        words = torch.cat([self.boundary_ids.to(words.device), words])
         # Shape: (batch_size, num_tokens + 2, token_dim), (batch_size,)
         return self.character_encoder(words)[rows], lengths
 
     def _initial_state(self, batch_size: int) -> Optional[BilstmState]:
         if self.warm_up:
-            tokens = self.character_encoder(self.boundary_ids).unsqueeze(0)
+            words = self.boundary_ids.to(self.options_json.device)
+            tokens = self.character_encoder(words).unsqueeze(0)
             lengths = torch.full((1,), 2, device=tokens.device)
             _, state = self.lstm(tokens, Packing.from_lengths(lengths, 2))
             return _map_state(lambda part: part.expand(batch_size, -1), state)

@@ -76,7 +76,7 @@ class ProbeArguments(BilmArguments):
             random = random_bilm(bilm.options, seed=0)
             if self.bfloat16:
                 random.to(torch.bfloat16)
-            yield BilmLayers(random.to(bilm.boundary_ids.device), RANDOM_BILM)
+            yield BilmLayers(random.to(bilm.options_json.device), RANDOM_BILM)
         if "bilm" in chosen:
             yield BilmLayers(bilm)
 

@@ -68,7 +68,7 @@ def embed_sentences(
         split = tokenizer_of(tokenizer) if isinstance(tokenizer, str) else tokenizer
         sentences = _tokenised(sentences, split)
     # A stateful biLM must read the sentences in the given order.
-    is_sorted, device_type = not bilm.stateful, bilm.boundary_ids.device.type
+    is_sorted, device_type = not bilm.stateful, bilm.options_json.device.type
     embed = partial(_embed_batch, bilm, chosen, pool)
     embedded = map_in_batches(embed, sentences, batch_size, is_sorted, device_type)
     return _with_progress(embedded, total) if progress else embedded
@@ -119,7 +119,7 @@ def _tokenised(sentences: Iterable[object], split: Tokenizer) -> Iterator[Sequen
 def _embed_batch(
     bilm: Bilm, chosen: List[int], pool: Optional[str], sentences: List[Sequence[str]]
 ) -> List[torch.Tensor]:
-    ids = bilm.characters.batch_ids(sentences).to(bilm.boundary_ids.device)
+    ids = bilm.characters.batch_ids(sentences).to(bilm.options_json.device)
     with torch.inference_mode():
         layers = bilm(ids).layers
         if chosen != list(range(len(layers))):

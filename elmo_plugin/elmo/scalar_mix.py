@@ -4,6 +4,7 @@ import torch
 from torch.nn.functional import layer_norm as normalise
 
 from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.tensors import load_scalars
 
 # AllenNLP's value for float32 and float64.
 _EPSILON = 1e-13
@@ -52,9 +53,10 @@ class ScalarMix(torch.nn.Module):
         self.layer_norm = layer_norm
         if fixed_weights is None:
             self.layer_scores = torch.nn.Parameter(torch.zeros(num_layers))
-            self.gamma = torch.nn.Parameter(torch.ones(()))
+            self.gamma = torch.nn.Parameter(torch.ones(1))
+            self.register_load_state_dict_pre_hook(load_scalars)
         else:
-            self.gamma = torch.ones(())
+            self.gamma = torch.ones((), device="cpu")
             self.register_buffer("fixed_weights", torch.tensor(fixed_weights, dtype=torch.float))
 
     def weights(self) -> torch.Tensor:

@@ -90,7 +90,8 @@ class _Maxima(torch.autograd.Function):
                     grid, block = _programs(num_words, count)
                     kernels("character_lookup").character_maxima[grid](
                         character_ids, lengths, part.contiguous(), maximum, position,
-                        longest, len(part), count, sum(counts), WIDTH=width, BLOCK=block,
+                        longest, len(part), count, sum(counts),
+                        WIDTH=width, BLOCK=block, enable_fp_fusion=True,
                     )  # fmt: skip
         return maxima
 
@@ -120,8 +121,8 @@ class _Maxima(torch.autograd.Function):
                 if num_words:
                     grid, block = _programs(num_words, count)
                     kernels("character_lookup").character_maxima_gradient[grid](
-                        character_ids, position, d_maximum, sums, scale,
-                        longest, shape[0], count, total, WIDTH=width, BLOCK=block,
+                        character_ids, position, d_maximum, sums, scale, longest, shape[0],
+                        count, total, WIDTH=width, BLOCK=block, enable_fp_fusion=True,
                     )  # fmt: skip
                 d_products.append((sums / scale).to(d_maxima.dtype))
         return (None, None, None, *d_products)

@@ -244,12 +244,11 @@ class TaggerModel(TaskModel):
         """
         self.tags = tags
         # 0 if legal, else -inf. AllenNLP numbers the tags first, then start and end.
-        scores = torch.full((len(tags) + 2, len(tags) + 2), float("-inf") if scheme else 0.0)
+        # On the CPU and no buffers, in which `to_empty` would leave other numbers.
+        scores = torch.full(2 * [len(tags) + 2], float("-inf") if scheme else 0.0, device="cpu")
         for row, column in allowed_transitions(scheme, dict(enumerate(tags))) if scheme else ():
             scores[row, column] = 0.0
-        self.register_buffer("start_scores", scores[-2, :-2], persistent=False)
-        self.register_buffer("transition_scores", scores[:-2, :-2], persistent=False)
-        self.register_buffer("end_scores", scores[:-2, -1], persistent=False)
+        self._scores = scores[-2, :-2], scores[:-2, :-2], scores[:-2, -1]
 
     def outputs(
         self,
@@ -279,7 +278,7 @@ class TaggerModel(TaskModel):
 
     def scores_of_sequences(self) -> Scores:
         """The scores that restrict `decode` to legal sequences: 0 if legal, else -inf."""
-        return self.start_scores, self.transition_scores, self.end_scores
+        return self._scores
 
 
 def at_least_float32(logits: torch.Tensor) -> torch.Tensor:

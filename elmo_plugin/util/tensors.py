@@ -1,11 +1,30 @@
-"""The distinct rows of a tensor, and whether tensors have changed."""
+"""Distinct rows, changes of weights, and functions that `torch.compile` leaves alone."""
 
-from typing import Any, List, Optional, Sequence, Tuple
+import sys
+from functools import lru_cache, wraps
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, TypeVar, cast
 
 import torch
 
 # Elements of each dimension that are compared: at least as many, fewer than twice as many.
 _SAMPLE = 16
+Function = TypeVar("Function", bound=Callable)
+_disabled = lru_cache(maxsize=None)(torch.compiler.disable)
+
+
+def uncompiled(function: Function) -> Function:
+    """`torch.compiler.disable`, which as a decorator would import the compiler: seconds."""
+
+    @wraps(function)
+    def call(*arguments: Any, **named: Any) -> Any:
+        try:
+            run = _disabled(function) if "torch._dynamo" in sys.modules else function
+            return run(*arguments, **named)
+        finally:
+            # Because of this block, the compiler gives up this function once and for all.
+            pass
+
+    return cast(Function, call)
 
 
 def distinct_rows(rows: torch.Tensor) -> Tuple[torch.Tensor, torch.Tensor]:
@@ -30,6 +49,12 @@ def by_hash(rows: torch.Tensor) -> Optional[Tuple[torch.Tensor, torch.Tensor]]:
     numbers = torch.arange(len(rows), device=rows.device)
     distinct = rows[numbers.new_empty(len(distinct_hashes)).scatter_(0, places, numbers)]
     return (distinct, places) if bool((distinct[places] == rows).all()) else None
+
+
+def load_scalars(module: torch.nn.Module, state: Dict[str, Any], prefix: str, *_: Any) -> None:
+    """A hook that loads the scalars of old archives as shape `(1,)`, because FSDP shards none."""
+    names = [prefix + name for name in module._parameters if prefix + name in state]
+    state.update({name: torch.atleast_1d(state[name]) for name in names})
 
 
 class WeightState:

@@ -25,6 +25,15 @@ def learned(num_layers=3, **settings):
     return mix
 
 
+@pytest.mark.parametrize("shape", [(), (1,)], ids=["archives before version 0.3", "now"])
+def test_gamma_may_be_stored_as_a_scalar(shape):
+    mix = torch.nn.ModuleList([ScalarMix(3)])
+    gamma = torch.full(shape, 1.7)
+    mix.load_state_dict({"0.layer_scores": torch.zeros(3), "0.gamma": gamma})
+    assert mix[0].gamma.tolist() == gamma.view(1).tolist() and mix[0].gamma.requires_grad
+    ScalarMix(3).load_state_dict(mix[0].state_dict())
+
+
 def test_a_new_mix_is_the_average(layers, mask):
     torch.testing.assert_close(ScalarMix(3)(layers, mask), layers.mean(dim=0))
 

@@ -10,6 +10,7 @@ from allennlp.data.data_loaders import MultiProcessDataLoader
 from allennlp.predictors import Predictor
 
 from elmo_plugin.tasks.inputs import read_inputs
+from elmo_plugin.tasks.model import TaggerModel
 from elmo_plugin.tasks.ner.metric import TagAccuracy
 from elmo_plugin.util.errors import ConfigurationError
 from tests.tasks.small import OWN_CORPORA, build, make_batch, make_reader, plain_reader
@@ -193,4 +194,4 @@ def test_plain_tags_follow_each_other_in_any_sequence(trained):
     model = trained("tagger").model
     assert isinstance(model.metric, TagAccuracy)
     assert "@@UNKNOWN@@" not in model.tags and len(model.tags) > 5
-    assert not model.transition_scores.any() and not model.start_scores.any()
+    assert not any(scores.any() for scores in TaggerModel.scores_of_sequences(model))

@@ -12,6 +12,7 @@ from elmo_plugin.modules.recurrent.scan import RecurrentState
 from elmo_plugin.util.bfloat16 import autocast_bfloat16
 from elmo_plugin.util.distributed import rank_and_world_size, sum_over_processes
 from elmo_plugin.util.errors import ConfigurationError, check_dropout
+from elmo_plugin.util.tensors import uncompiled
 
 
 class Perplexity:
@@ -107,6 +108,7 @@ class LanguageModel(torch.nn.Module):
         self._carried: Dict[str, List[RecurrentState]] = {}
         self._perplexity = Perplexity()
 
+    @uncompiled
     def forward(
         self,
         characters: torch.Tensor,

@@ -186,6 +186,7 @@ def _run_rows(
         tensors = bias.contiguous(), targets.contiguous(), logits, losses
         with torch.cuda.device_of(logits):
             kernels("softmax_rows").softmax_rows[len(logits),](
-                logits.size(1), *tensors, DIFFERENTIATES=differentiates, BLOCK=_ROW_BLOCK
-            )
+                logits.size(1), *tensors,
+                DIFFERENTIATES=differentiates, BLOCK=_ROW_BLOCK, enable_fp_fusion=True,
+            )  # fmt: skip
     return losses

@@ -8,7 +8,7 @@ from elmo_plugin.bilm import Bilm, BilmOutput
 from elmo_plugin.elmo.cache.layer_cache import LayerCache, entry_width, sentence_key
 from elmo_plugin.elmo.token_batches import token_batches
 from elmo_plugin.util.errors import ConfigurationError
-from elmo_plugin.util.tensors import WeightState, distinct_rows
+from elmo_plugin.util.tensors import WeightState, distinct_rows, uncompiled
 
 
 class FrozenLayers:
@@ -36,6 +36,7 @@ class FrozenLayers:
         # A copy opens the cache again.
         return {**self.__dict__, "_cache": None, "_cached_for": None}
 
+    @uncompiled
     def __call__(self, character_ids: torch.Tensor) -> BilmOutput:
         """Like `Bilm.forward`, but in float32 (float64 if the biLM is)."""
         mask = self._bilm.checked_mask(character_ids)

@@ -90,14 +90,13 @@ class ElmoShim(PyTorchShim):
         elmo = self.elmo
         if elmo.training != is_train:
             elmo.train(is_train)
-        ids = elmo.bilm.characters.batch_ids(sentences).to(elmo.bilm.boundary_ids.device)
+        ids = elmo.bilm.characters.batch_ids(sentences).to(elmo.bilm.options_json.device)
         with torch.set_grad_enabled(is_train):
             return elmo(ids)
 
     def finish_update(self, optimizer: Optimizer) -> None:
         for name, parameter in self.elmo.named_parameters():
             if parameter.grad is not None:
-                # Thinc's optimizers need at least one dimension; `gamma` is a scalar.
                 values, _ = optimizer(
                     (self.id, name),
                     cast(Floats1d, torch2xp(parameter.data.reshape(-1))),

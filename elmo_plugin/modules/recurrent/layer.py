@@ -9,6 +9,7 @@ from elmo_plugin.modules.recurrent.cudnn import Cudnn
 from elmo_plugin.modules.recurrent.graph_scan import GraphScan
 from elmo_plugin.modules.recurrent.loop import Loop
 from elmo_plugin.modules.recurrent.scan import Backend, LayerCall, RecurrentState, Result, Run
+from elmo_plugin.util.tensors import uncompiled
 
 #: Tried in this order; the first that can run computes all time steps.
 BACKENDS: Sequence[Backend] = (Cudnn(), GraphScan(), CompiledScan(), Loop())
@@ -88,6 +89,7 @@ class RecurrentLayer(torch.nn.Module):
         return LayerCall(inputs, self.weights(cell), state, layers if caches else None)
 
 
+@uncompiled
 def run_layers(
     layers: Sequence[RecurrentLayer],
     inputs: Sequence[torch.Tensor],

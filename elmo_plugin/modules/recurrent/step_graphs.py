@@ -164,13 +164,13 @@ class ForwardGraph(StepGraph):
         torch.mm(hidden, self.recurrent[layer].t(), out=recurrent)
         self.kernels.forward_cell[self.grid(shape.dim)](
             *place, recurrent, self.cell_state[layer], output, shape.clip, shape.dim,
-            KEEPS=shape.keeps, BLOCK=block(shape.dim),
+            KEEPS=shape.keeps, BLOCK=block(shape.dim), enable_fp_fusion=True,
         )  # fmt: skip
         if shape.projects:
             torch.mm(output, self.projection[layer].t(), out=projected)
         self.kernels.forward_hidden[self.grid(shape.output_dim)](
             *place, projected, hidden, shape.projection_clip, shape.output_dim,
-            BLOCK=block(shape.output_dim),
+            BLOCK=block(shape.output_dim), enable_fp_fusion=True,
         )  # fmt: skip
 
 
@@ -196,13 +196,13 @@ class BackwardGraph(StepGraph):
         d_gates, d_hidden = self._d_gates[layer], self.d_hidden[layer]
         self.kernels.backward_hidden[self.grid(shape.output_dim)](
             *place, d_hidden, d_projected, shape.projection_clip, shape.output_dim,
-            PROJECTS=shape.projects, BLOCK=block(shape.output_dim),
+            PROJECTS=shape.projects, BLOCK=block(shape.output_dim), enable_fp_fusion=True,
         )  # fmt: skip
         if shape.projects:
             torch.mm(d_projected, self.projection[layer], out=d_output)
         self.kernels.backward_cell[self.grid(shape.dim)](
             *place, d_output, self.d_cell_state[layer], d_gates, shape.clip, shape.dim,
-            BLOCK=block(shape.dim),
+            BLOCK=block(shape.dim), enable_fp_fusion=True,
         )  # fmt: skip
         torch.mm(d_gates, self.recurrent[layer], out=d_hidden)
 

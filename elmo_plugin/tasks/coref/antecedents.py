@@ -1,3 +1,4 @@
+from bisect import bisect
 from typing import Any, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 import torch
@@ -12,6 +13,8 @@ from elmo_plugin.tasks.coref.mentions import (
 
 # The smallest distance of each bucket: 1, 2, 3, 4, 5-7, 8-15, 16-31, 32-63, 64 and more.
 _DISTANCES = (1, 2, 3, 4, 5, 8, 16, 32, 64)
+# The buckets of 1, 2, ..., 64.
+BUCKETS = [bisect(_DISTANCES, distance) - 1 for distance in range(1, _DISTANCES[-1] + 1)]
 # Number of spans whose antecedents are scored at once: more are faster and need more memory.
 _SPANS_AT_ONCE = 16
 
@@ -60,8 +63,6 @@ class AntecedentScorer(torch.nn.Module):
     computed once per span, per embedding, and per pair of start tokens or end tokens.
     """
 
-    _buckets: torch.Tensor
-
     def __init__(
         self, encoded_dim: int, head_and_width_dim: int, num_genres: int, settings: ScoringSettings
     ) -> None:
@@ -79,9 +80,6 @@ class AntecedentScorer(torch.nn.Module):
         self.feedforward = ScoringFeedForward(
             [sum(self.part_dims)] * 3 + [feature_dim] * 3, settings
         )
-        nearest = torch.tensor(_DISTANCES)
-        buckets = torch.bucketize(torch.arange(1, _DISTANCES[-1] + 1), nearest, right=True) - 1
-        self.register_buffer("_buckets", buckets, persistent=False)
 
     # Not `forward`: AllenNLP writes the outputs of modules as JSON, and this is an iterator.
     def blocks(self, top_spans: TopSpans) -> Iterator[AntecedentScores]:
@@ -120,7 +118,9 @@ class AntecedentScorer(torch.nn.Module):
         # Shape: (num_antecedents, num_spans)
         distances = numbers[spans] - numbers[antecedents].unsqueeze(1)
         same_speaker = top_spans.speakers[spans] == top_spans.speakers[antecedents].unsqueeze(1)
-        buckets = self._buckets[distances.clamp(1, len(self._buckets)) - 1]
+        # No buffer, in which `to_empty` would leave other numbers.
+        table = torch.tensor(BUCKETS, device=distances.device)
+        buckets = table[distances.clamp(1, len(BUCKETS)) - 1]
         tables = [feature_products]
         rows = [same_speaker.long() * len(_DISTANCES) + buckets]
         for part, tokens in enumerate((top_spans.starts, top_spans.ends)):

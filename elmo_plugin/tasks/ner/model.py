@@ -107,11 +107,10 @@ class Tagger(TaggerModel):
     @overrides
     def scores_of_sequences(self) -> Scores:
         """The scores of the CRF, -inf if not legal."""
-        return (
-            self.crf.start_transitions + self.start_scores,
-            self.crf.transitions + self.transition_scores,
-            self.crf.end_transitions + self.end_scores,
-        )
+        learned = self.crf.start_transitions, self.crf.transitions, self.crf.end_transitions
+        pairs = zip(learned, super().scores_of_sequences())
+        start, transitions, end = (scores + legal.to(scores) for scores, legal in pairs)
+        return start, transitions, end
 
 
 @Model.register("elmo-ner")

@@ -3,6 +3,8 @@ from allennlp.modules.matrix_attention import LinearMatrixAttention
 from allennlp.nn.util import masked_softmax
 from torch.nn.functional import linear, pad
 
+from elmo_plugin.util.tensors import load_scalars
+
 # Largest number of self-attention scores held at once: 64 MB.
 _MAX_SCORES = 2**24
 
@@ -63,7 +65,8 @@ class SelfAttention(torch.nn.Module):
         self.query_projection = torch.nn.Linear(input_dim, 1, bias=False)
         self.key_projection = torch.nn.Linear(input_dim, 1, bias=False)
         self.product_weight = torch.nn.Parameter(torch.empty(input_dim))
-        self.null_logit = torch.nn.Parameter(torch.tensor(-1.0))
+        self.null_logit = torch.nn.Parameter(torch.tensor([-1.0]))
+        self.register_load_state_dict_pre_hook(load_scalars)
         bound = (6 / (3 * input_dim + 1)) ** 0.5
         projections = (self.query_projection, self.key_projection)
         for weight in (*(layer.weight for layer in projections), self.product_weight):

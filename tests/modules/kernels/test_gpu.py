@@ -1,10 +1,13 @@
 """Machines on which the kernels for GPUs cannot be compiled."""
 
+import ast
 import logging
+from pathlib import Path
 
 import pytest
 import torch
 
+import elmo_plugin
 from elmo_plugin.modules.kernels import gpu
 
 pytest.importorskip("triton", reason="comes with PyTorch for CUDA")
@@ -42,3 +45,18 @@ def test_they_can_be_missing_or_switched_off(monkeypatch, reason):
     else:
         monkeypatch.setattr(torch.version, "hip", "6.2")
     assert not gpu.has_triton(DEVICE)
+
+
+def test_every_launch_fuses_multiplications_and_additions_whatever_the_default():
+    """Launches are the only calls of something in brackets: `kernel[grid](...)`."""
+    launches = [
+        {keyword.arg: keyword.value for keyword in call.keywords}
+        for file in Path(elmo_plugin.__path__[0]).rglob("*.py")
+        if "modules.kernels.gpu" in (source := file.read_text()) or file.parent.name == "gpu"
+        for call in ast.walk(ast.parse(source))
+        if isinstance(call, ast.Call)
+        and isinstance(call.func, ast.Subscript)
+        and isinstance(call.func.value, ast.Attribute)
+    ]
+    assert len(launches) >= 8
+    assert all(ast.unparse(launch["enable_fp_fusion"]) == "True" for launch in launches)

@@ -2,6 +2,7 @@ import pytest
 import torch
 
 from elmo_plugin.tasks.coref.antecedents import (
+    BUCKETS,
     AntecedentScorer,
     TopSpans,
     best_antecedents,
@@ -58,8 +59,7 @@ def test_scores_are_those_of_the_unfactored_formula(num_top_spans, max_anteceden
 def test_distances_fall_into_the_buckets_of_the_paper():
     named = [(1, 0), (4, 3), (5, 4), (7, 4), (8, 5), (15, 5), (16, 6), (31, 6), (32, 7), (64, 8)]
     assert [bucket(distance) for distance, _ in named] == [number for _, number in named]
-    scorer, _ = make(1)
-    assert scorer._buckets.tolist() == [bucket(distance) for distance in range(1, 65)]
+    assert BUCKETS == [bucket(distance) for distance in range(1, 65)]
     # And all that are farther away into the last.
     scorer, top_spans = make(70)
     found = whole(scorer, top_spans)[69, 1:4].tolist()

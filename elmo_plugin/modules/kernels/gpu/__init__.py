@@ -1,4 +1,4 @@
-"""Kernels for GPUs, which Triton compiles."""
+"""Kernels for GPUs, by Triton. Each launch sets `enable_fp_fusion`: 3.10 changes its default."""
 
 import logging
 import os
@@ -27,7 +27,7 @@ def has_triton(device: torch.device) -> bool:
         # Old GPUs lack bfloat16.
         values = torch.zeros(1, dtype=torch.bfloat16, device=device)
         with torch.cuda.device_of(values):
-            kernels("softmax_rows").add_one[(1,)](values)
+            kernels("softmax_rows").add_one[(1,)](values, enable_fp_fusion=True)
         return values.item() == 1.0
     # A missing compiler or header, or whatever Triton says of a GPU that it does not know.
     except Exception as error:

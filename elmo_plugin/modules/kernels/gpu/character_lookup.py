@@ -27,9 +27,10 @@ def character_maxima(
         sums = tl.zeros((BLOCK,), tl.float32)
         for k in tl.static_range(WIDTH):
             character = tl.load(ids + word * longest + start + k)
-            is_known = (character >= 0) & (character < num_characters)
+            # A number, because Triton 3.9's interpreter does not combine a mask with a scalar.
+            num_known = tl.where((character >= 0) & (character < num_characters), num_filters, 0)
             row = products + (character * WIDTH + k) * num_filters + unit
-            sums += tl.load(row, mask=mask & is_known, other=float("nan")).to(tl.float32)
+            sums += tl.load(row, mask=unit < num_known, other=float("nan")).to(tl.float32)
         # NaN is larger than all, as in PyTorch.
         is_more = (sums > best) | (sums != sums)
         best = tl.where(is_more, sums, best)
