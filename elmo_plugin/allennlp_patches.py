@@ -56,7 +56,7 @@ from elmo_plugin.training.torchrun import train_under_torchrun
 from elmo_plugin.util import errors
 from elmo_plugin.util.atomic_write import atomic_write, check_output, unfinished_suffix
 from elmo_plugin.util.errors import ConfigurationError, check_one_of
-from elmo_plugin.util.files import expanded
+from elmo_plugin.util.files import expanded, local_path
 
 logger = logging.getLogger(__name__)
 
@@ -76,12 +76,9 @@ _construct = GradientDescentTrainer.from_partial_objects.__func__
 
 @wraps(_cached_path)
 def cached_path(name: Union[str, PathLike], *args: Any, **kwargs: Any) -> Path:
-    path = expanded(name)
-    if "://" in str(name) or (kwargs.get("extract_archive") and not path.is_dir()):
+    if "://" in str(name) or (kwargs.get("extract_archive") and not expanded(name).is_dir()):
         return _cached_path(name, *args, **kwargs)
-    if not path.exists():
-        raise FileNotFoundError(f"file {path} not found")
-    return path
+    return Path(local_path(name))
 
 
 @wraps(_train_model)
