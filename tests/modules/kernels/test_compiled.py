@@ -1,6 +1,5 @@
 """Building the compiled kernels, and what happens where they cannot be built."""
 
-import os
 import stat
 import tempfile
 
