@@ -89,7 +89,8 @@ def _folder(path: Optional[Path]) -> str:
     if path is None:
         return "no folder"
     exists = next(each for each in (path, *path.absolute().parents) if each.exists())
-    return f"{path}{'' if os.access(exists, os.W_OK) else ', which cannot be written'}"
+    is_writable = exists.is_dir() and os.access(exists, os.W_OK)
+    return f"{path}{'' if is_writable else ', which cannot be written'}"
 
 
 def _show_processors() -> None:
@@ -98,7 +99,7 @@ def _show_processors() -> None:
     kinds = ("avx2", "avx512", "avx512_bf16", "amx_tile")
     found = [kind for kind in kinds if getattr(torch.cpu, f"_is_{kind}_supported", bool)()]
     bfloat16 = import_module("elmo_plugin.modules.packed_linear").ONEDNN_TAKES_BFLOAT16
-    _show("CPU", f"{os.cpu_count()} cores; torch uses {torch.get_num_threads()} threads")
+    _show("CPU", f"{os.cpu_count()} cores, {torch.get_num_threads()} used by torch")
     _show("", f"{', '.join(found)}; bfloat16 is {'fast' if bfloat16 else 'slower than float32'}")
     for number in range(torch.cuda.device_count()):
         device = torch.device("cuda", number)

@@ -79,9 +79,9 @@ def test_those_for_a_named_processor_are_for_every_computer(cache, monkeypatch):
 
 
 @needs_compiler
-@pytest.mark.parametrize("mode, number", [(0o700, 1), (0o770, 0)], ids=["own", "shared"])
+@pytest.mark.parametrize("mode, is_used", [(0o700, True), (0o770, False)], ids=["own", "shared"])
 def test_where_there_is_no_cache_a_folder_of_the_user_alone_keeps_them(
-    tmp_path, cache, monkeypatch, mode, number
+    tmp_path, cache, monkeypatch, mode, is_used
 ):
     # A file, and then no home folder at all.
     cache.touch()
@@ -94,7 +94,7 @@ def test_where_there_is_no_cache_a_folder_of_the_user_alone_keeps_them(
     monkeypatch.setenv("HOME", "~")
     monkeypatch.setenv("PATH", "")
     compiled_kernels.cache_clear()
-    assert (compiled_kernels() is not None) == bool(number)
+    assert (compiled_kernels() is not None) == is_used
 
 
 def highway_step(dim):
