@@ -21,6 +21,7 @@ from elmo_plugin.bilm.vocabulary_file import write_vocabulary
 from elmo_plugin.elmo.cache.layer_cache import LayerCache
 from elmo_plugin.elmo.store.dump import DumpOptions, dump_embeddings
 from elmo_plugin.elmo.store.rows import ResumableText
+from elmo_plugin.modules.kernels.compiled import compiled_kernels
 from elmo_plugin.util.weights import save_atomically
 from tests.commands import running
 from tests.trained import FIXTURES
@@ -35,6 +36,8 @@ def home(tmp_path, monkeypatch):
     home.mkdir()
     elsewhere.mkdir()
     (elsewhere / "text").write_text("a cat\nof the cat\n")
+    # Compiled once, not for this home.
+    compiled_kernels()
     monkeypatch.setenv("HOME", str(home))
     # Local files do not need AllenNLP's cache folder, which is none here.
     monkeypatch.setattr(file_utils, "CACHE_DIRECTORY", "/dev/null/cache")

@@ -99,7 +99,8 @@ def _show_processors() -> None:
     kinds = ("avx2", "avx512", "avx512_bf16", "amx_tile")
     found = [kind for kind in kinds if getattr(torch.cpu, f"_is_{kind}_supported", bool)()]
     bfloat16 = import_module("elmo_plugin.modules.packed_linear").ONEDNN_TAKES_BFLOAT16
-    _show("CPU", f"{os.cpu_count()} cores, {torch.get_num_threads()} used by torch")
+    threads = f"{torch.get_num_threads()} used by torch {torch.__version__}"
+    _show("CPU", f"{os.cpu_count()} cores, {threads}")
     _show("", f"{', '.join(found)}; bfloat16 is {'fast' if bfloat16 else 'slower than float32'}")
     for number in range(torch.cuda.device_count()):
         device = torch.device("cuda", number)

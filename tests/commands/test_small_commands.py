@@ -111,9 +111,8 @@ def test_doctor_shows_what_there_is_and_what_is_missing(folder, capsys, monkeypa
     monkeypatch.setattr(doctor, "_version", lambda name: None if name == "ray" else version(name))
     running.run("elmo-doctor")
     shown = capsys.readouterr().out
-    assert (
-        f"torch {torch.__version__}," in shown and "missing      ray (for the extra `ray`)" in shown
-    )
+    assert f" used by torch {torch.__version__}\n" in shown
+    assert "\nmissing      ray (for the extra `ray`)\n" in shown
     assert "/dev/null/caches/elmo_plugin, which cannot be written\n" in shown
     assert f"layers       {folder / 'layers'}\n" in shown
     library = compiled_kernels()
