@@ -105,6 +105,8 @@ def test_a_table_and_pictures_of_several_models(tmp_path, capsys, monkeypatch):
 
 
 def test_doctor_shows_what_there_is_and_what_is_missing(folder, capsys, monkeypatch):
+    # Compiled before, where they are kept.
+    library = compiled_kernels()
     monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null/caches")
     monkeypatch.setenv("ELMO_CACHE", str(folder / "layers"))
     version = doctor._version
@@ -115,7 +117,6 @@ def test_doctor_shows_what_there_is_and_what_is_missing(folder, capsys, monkeypa
     assert "\nmissing      ray (for the extra `ray`)\n" in shown
     assert "/dev/null/caches/elmo_plugin, which cannot be written\n" in shown
     assert f"layers       {folder / 'layers'}\n" in shown
-    library = compiled_kernels()
     assert shown.endswith(f"\nkernels      {library._name if library else 'none'}\n")
 
 
