@@ -18,14 +18,15 @@ import sys
 from dataclasses import dataclass
 from importlib import import_module, metadata
 from pathlib import Path
-from typing import Dict, List, Optional
+from typing import Callable, Dict, List, Optional
 
 import elmo_plugin
-from elmo_plugin.environment import setting
+from elmo_plugin.util.atomic_write import check_output
+from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.files import cache_folder
 
-_REQUIREMENT = re.compile(r"([\w.-]+).*?(?:extra == [\"']([\w-]+)[\"'])?$")
-# Extras that no feature needs.
+# A requirement of the core, or of an extra.
+_REQUIREMENT = re.compile(r"([\w.-]+)(?:[^;]*|.*extra == [\"']([\w-]+)[\"'])$")
 _OF_DEVELOPERS = ("dev", "docs")
 
 
@@ -38,35 +39,33 @@ def run(args: Options) -> str:
     _show("elmo_plugin", f"{elmo_plugin.__version__} in {Path(elmo_plugin.__file__).parent}")
     _show("Python", f"{platform.python_version()}, {sys.executable}")
     _show("platform", platform.platform())
-    packages = _packages()
+    packages: Dict[str, List[str]] = {}
+    for line in metadata.requires("elmo-plugin") or [] if _version("elmo-plugin") else []:
+        if (match := _REQUIREMENT.match(line)) and match[2] not in _OF_DEVELOPERS:
+            packages.setdefault(match[2] or "", []).append(match[1])
     core = packages.pop("", ["torch", "numpy", "safetensors", "filelock"])
     _show("packages", ", ".join(f"{name} {_version(name) or 'is missing'}" for name in core))
-    _show("AllenNLP", _allennlp())
+    wrong = _problem(lambda: import_module("elmo_plugin.dependencies").check_dependencies())
+    _show("AllenNLP", wrong or _version("allennlp") or "")
     for extra, names in packages.items():
         if missing := [name for name in names if _version(name) is None]:
             _show("missing", f"{', '.join(missing)} (for the extra `{extra}`)")
     set_names = sorted(name for name in os.environ if name.startswith("ELMO_"))
     _show("variables", ", ".join(f"{name}={os.environ[name]}" for name in set_names) or "none")
-    _show("downloads", _folder(cache_folder()))
-    _show("layers", _folder(Path(layers) if (layers := setting("ELMO_CACHE")) else None))
-    # An error is what is broken.
+    # What is broken is an error.
     for name in core:
         import_module(name)
+    layers = import_module("elmo_plugin.environment").setting("ELMO_CACHE")
+    for title, folder in (("downloads", cache_folder()), ("layers", layers)):
+        if folder:
+            folder = _problem(check_output, Path(folder, "*"), True) or str(folder)
+        _show(title, folder or "no folder")
     _show_processors()
     return ""
 
 
 def _show(name: str, text: str) -> None:
-    print(f"{name:<13}{text}", flush=True)
-
-
-def _packages() -> Dict[str, List[str]]:
-    """The names of the required packages by extra; the core's by the empty string."""
-    packages: Dict[str, List[str]] = {}
-    for line in metadata.requires("elmo-plugin") or [] if _version("elmo-plugin") else []:
-        if (match := _REQUIREMENT.match(line)) and match[2] not in _OF_DEVELOPERS:
-            packages.setdefault(match[2] or "", []).append(match[1])
-    return packages
+    print(f"{name:<13}{text}".replace("\n", f"\n{'':<13}"), flush=True)
 
 
 def _version(package: str) -> Optional[str]:
@@ -76,21 +75,13 @@ def _version(package: str) -> Optional[str]:
         return None
 
 
-def _allennlp() -> str:
-    """Its version, or what is missing or wrong about it and the packages that it needs."""
+def _problem(check: Callable[..., object], *arguments: object) -> str:
+    """What a check finds wrong; nothing if it does not."""
     try:
-        import_module("elmo_plugin.dependencies").check_dependencies()
-    except ImportError as error:
-        return str(error).replace("\n", f"\n{'':<13}")
-    return _version("allennlp") or ""
-
-
-def _folder(path: Optional[Path]) -> str:
-    if path is None:
-        return "no folder"
-    exists = next(each for each in (path, *path.absolute().parents) if each.exists())
-    is_writable = exists.is_dir() and os.access(exists, os.W_OK)
-    return f"{path}{'' if is_writable else ', which cannot be written'}"
+        check(*arguments)
+    except (ConfigurationError, ImportError) as error:
+        return str(error)
+    return ""
 
 
 def _show_processors() -> None:

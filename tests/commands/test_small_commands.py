@@ -115,7 +115,8 @@ def test_doctor_shows_what_there_is_and_what_is_missing(folder, capsys, monkeypa
     shown = capsys.readouterr().out
     assert f" used by torch {torch.__version__}\n" in shown
     assert "\nmissing      ray (for the extra `ray`)\n" in shown
-    assert "/dev/null/caches/elmo_plugin, which cannot be written\n" in shown
+    message = "/dev/null/caches/elmo_plugin/* cannot be written: /dev/null is not a folder.\n"
+    assert f"downloads    {message}" in shown
     assert f"layers       {folder / 'layers'}\n" in shown
     assert shown.endswith(f"\nkernels      {library._name if library else 'none'}\n")
 
