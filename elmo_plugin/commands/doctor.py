@@ -57,9 +57,8 @@ def run(args: Options) -> str:
         import_module(name)
     layers = import_module("elmo_plugin.environment").setting("ELMO_CACHE")
     for title, folder in (("downloads", cache_folder()), ("layers", layers)):
-        if folder:
-            folder = _problem(check_output, Path(folder, "*"), True) or str(folder)
-        _show(title, folder or "no folder")
+        wrong = _problem(check_output, Path(folder, "*"), True) if folder else "no folder"
+        _show(title, wrong or str(folder))
     _show_processors()
     return ""
 

@@ -11,7 +11,7 @@ from contextlib import suppress
 from functools import lru_cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
-from typing import List, Optional, Union
+from typing import Iterator, List, Optional, Union
 
 import torch
 
@@ -81,28 +81,29 @@ def _load_or_build() -> ctypes.CDLL:
         # A home folder may be shared between machines.
         key.append(_processor())
     digest = hashlib.sha256("\0".join([*key, *compiler, *flags]).encode()).hexdigest()
-    libraries = [folder / f"kernels-{digest[:24]}.so" for folder in _folders()]
-    for library in libraries:
+    name = f"kernels-{digest[:24]}.so"
+    for folder in _folders():
         # Needs neither a compiler nor permission to write.
         with suppress(OSError):
-            return ctypes.CDLL(str(library))
+            return ctypes.CDLL(str(folder / name))
     with TemporaryDirectory() as work:
         built = _build(compiler, flags, Path(work))
-        for library in libraries:
+        for folder in _folders():
             with suppress(OSError):
-                with atomic_write(library) as unfinished:
+                with atomic_write(folder / name) as unfinished:
                     shutil.copyfile(built, unfinished)
                     # A library that cannot be loaded is not kept.
                     ctypes.CDLL(str(unfinished))
-                return ctypes.CDLL(str(library))
+                return ctypes.CDLL(str(folder / name))
         return ctypes.CDLL(str(built))
 
 
-def _folders() -> List[Path]:
+def _folders() -> Iterator[Path]:
     """Where the library is looked for, and kept: the user's cache, or a folder of this user's."""
     if sys.platform == "win32":
-        return []
-    folders = [cache_folder()]
+        return
+    if (cache := cache_folder()) is not None:
+        yield cache
     with suppress(OSError):
         private = Path(gettempdir(), f"elmo_plugin-{os.getuid()}")
         with suppress(FileExistsError):
@@ -110,8 +111,7 @@ def _folders() -> List[Path]:
         # A library is code: nobody else may put one there. A link has all permissions.
         status = private.lstat()
         if status.st_uid == os.getuid() and not status.st_mode & 0o077:
-            folders.append(private)
-    return [folder for folder in folders if folder is not None]
+            yield private
 
 
 def _build(compiler: List[str], flags: List[str], folder: Path) -> Path:
