@@ -30,7 +30,7 @@ from allennlp.commands import evaluate as allennlp_evaluate
 from allennlp.commands import find_learning_rate as allennlp_find_learning_rate
 from allennlp.commands import predict as allennlp_predict
 from allennlp.commands import train as allennlp_train
-from allennlp.common import FromParams, Params, checks, from_params
+from allennlp.common import FromParams, Params, checks, file_utils, from_params
 from allennlp.common import logging as common_logging
 from allennlp.data.fields import LabelField
 from allennlp.models import Model
@@ -56,11 +56,12 @@ from elmo_plugin.training.torchrun import train_under_torchrun
 from elmo_plugin.util import errors
 from elmo_plugin.util.atomic_write import atomic_write, check_output, unfinished_suffix
 from elmo_plugin.util.errors import ConfigurationError, check_one_of
-from elmo_plugin.util.files import expanded
+from elmo_plugin.util.files import expanded, local_path
 
 logger = logging.getLogger(__name__)
 
 # The originals, which their replacements call.
+_cached_path = file_utils._cached_path.cached_path
 _train_model = allennlp_train.train_model
 _archive_model = allennlp_train.archive_model
 _create_serialization_dir = training_util.create_serialization_dir
@@ -71,6 +72,13 @@ _get_predictor = allennlp_predict._get_predictor
 _evaluate_from_archive = allennlp_evaluate.evaluate_from_archive
 _penalty = RegularizerApplicator.__call__
 _construct = GradientDescentTrainer.from_partial_objects.__func__
+
+
+@wraps(_cached_path)
+def cached_path(name: Union[str, PathLike], *args: Any, **kwargs: Any) -> Path:
+    if "://" in str(name) or (kwargs.get("extract_archive") and not expanded(name).is_dir()):
+        return _cached_path(name, *args, **kwargs)
+    return Path(local_path(name))
 
 
 @wraps(_train_model)
@@ -227,6 +235,9 @@ def _check_regexes(setting: str, regexes: Iterable[str], names: Sequence[str]) -
 errors.ConfigurationError.__bases__ = (checks.ConfigurationError,)
 # Warns that the namespace should end in "labels"; but such a namespace has no unknown entry.
 LabelField._already_warned_namespaces.add(GENRES)
+
+# Makes a folder in the home folder for local files, too, which a user without one cannot.
+file_utils._cached_path.cached_path = cached_path
 
 # Its errors about settings name neither setting nor value, or are tracebacks.
 Params.from_file = classmethod(allennlp_settings.from_file)

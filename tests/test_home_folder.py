@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 from allennlp.commands.train import train_model_from_file
+from allennlp.common import file_utils
 
 from elmo_plugin.analysis.features import SpannedSentence, compute_features
 from elmo_plugin.analysis.neighbours import build_index
@@ -20,6 +21,7 @@ from elmo_plugin.bilm.vocabulary_file import write_vocabulary
 from elmo_plugin.elmo.cache.layer_cache import LayerCache
 from elmo_plugin.elmo.store.dump import DumpOptions, dump_embeddings
 from elmo_plugin.elmo.store.rows import ResumableText
+from elmo_plugin.modules.kernels.compiled import compiled_kernels
 from elmo_plugin.util.weights import save_atomically
 from tests.commands import running
 from tests.trained import FIXTURES
@@ -34,7 +36,11 @@ def home(tmp_path, monkeypatch):
     home.mkdir()
     elsewhere.mkdir()
     (elsewhere / "text").write_text("a cat\nof the cat\n")
+    # Compiled once, not for this home.
+    compiled_kernels()
     monkeypatch.setenv("HOME", str(home))
+    # Local files do not need AllenNLP's cache folder, which is none here.
+    monkeypatch.setattr(file_utils, "CACHE_DIRECTORY", "/dev/null/cache")
     monkeypatch.chdir(elsewhere)
     yield home
     assert os.listdir(elsewhere) == ["text"]
@@ -99,6 +105,16 @@ def test_functions(home, bilm, tagger):
     for name, function in write.items():
         function(f"~/{name}")
         assert (home / name).exists(), name
+
+
+def test_only_urls_and_archives_need_the_cache_of_allennlp(home, tagger):
+    assert file_utils.cached_path("file://text") == file_utils.cached_path("text") == "text"
+    assert file_utils.cached_path(home, extract_archive=True) == str(home)
+    with pytest.raises(FileNotFoundError, match="No such file: missing"):
+        file_utils.cached_path("missing")
+    for name in ("hf://owner/name", tagger):
+        with pytest.raises(NotADirectoryError, match="/dev/null/cache"):
+            file_utils.cached_path(name, extract_archive=True)
 
 
 def test_the_folder_of_a_training_run(home):

@@ -23,6 +23,7 @@ COMMANDS: Dict[str, str] = {
     "report": "write a page of HTML about studies and analyses",
     "serve": "serve trained models over HTTP, with a web page that shows their predictions",
     "score": "compute the surprisal of words, or compare minimal pairs",
+    "doctor": "show what this installation has, lacks and can write",
     "vocabulary": "write the words that a biLM is trained to predict",
     "neighbours": "find the nearest contexts of a word in a sentence",
     "experiments": "copy the experiments to a folder of your own",

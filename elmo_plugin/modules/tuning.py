@@ -20,6 +20,10 @@ MAX_INPUT_GATES = 1024 * 1024
 # `benchmarks/embed.py`, bfloat16), and the steps of a training run under `torch.autocast` stay in
 # float32 (`benchmarks/tasks.py`, mixed precision).
 MAX_COMPILED_BFLOAT16 = 10 * 1024 * 1024
+# The same measure in float32 on processors of Intel and AMD without AVX-512, where oneDNN is faster
+# above it; on others the compiled call is. Measured in turns with `Loop`, layers of the three sizes
+# of biLMs, 8 to 1,024 sentences, limited by `ONEDNN_MAX_CPU_ISA=AVX2 CXX="c++ -march=haswell"`.
+MAX_COMPILED_AVX2 = 64 * 1024 * 1024
 # A buffer of at least this many bytes is allocated by NumPy, which asks for large pages:
 # `benchmarks/srl_encoder.py` and `benchmarks/pretrain.py`.
 LARGE_BUFFER = 4 * 1024 * 1024

@@ -1,4 +1,4 @@
-"""`vocabulary`, `experiments` and `layer-weights`."""
+"""`vocabulary`, `experiments`, `layer-weights`, `models` and `doctor`."""
 
 import gzip
 import json
@@ -6,8 +6,11 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+import torch
 
 from elmo_plugin.bilm.files.published import PUBLISHED
+from elmo_plugin.commands import doctor
+from elmo_plugin.modules.kernels.compiled import compiled_kernels
 from elmo_plugin.tasks.bilm.vocabulary import SoftmaxVocabulary, softmax_counts
 from elmo_plugin.util.files import shipped
 from tests.analysis.test_layer_weights import placed
@@ -95,3 +98,30 @@ def test_a_table_of_several_models(tmp_path, capsys, monkeypatch):
     found = json.loads((tmp_path / "weights.json").read_text())
     assert [mix["archive"] for mix in found] == ["one", "one", "two"]
     assert [mix["gamma"] for mix in found] == [2.0, 3.0, 2.0]
+
+
+def test_doctor_shows_what_there_is_and_what_is_missing(folder, capsys, monkeypatch):
+    # Compiled before, where they are kept.
+    library = compiled_kernels()
+    monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null/caches")
+    monkeypatch.setenv("ELMO_CACHE", str(folder / "layers"))
+    version = doctor._version
+    monkeypatch.setattr(doctor, "_version", lambda name: None if name == "ray" else version(name))
+    running.run("elmo-doctor")
+    shown = capsys.readouterr().out
+    assert f" used by torch {torch.__version__}\n" in shown
+    assert "\nmissing      ray (for the extra `ray`)\n" in shown
+    message = "/dev/null/caches/elmo_plugin/* cannot be written: /dev/null is not a folder.\n"
+    assert f"downloads    {message}" in shown
+    assert f"layers       {folder / 'layers'}\n" in shown
+    assert shown.endswith(f"\nkernels      {library._name if library else 'none'}\n")
+
+
+def test_doctor_ends_with_what_is_broken(monkeypatch, capsys):
+    def import_module(name):
+        raise ImportError(f"{name} is broken")
+
+    monkeypatch.setattr(doctor, "import_module", import_module)
+    with pytest.raises(SystemExit, match="torch is broken"):
+        running.run("elmo-doctor")
+    assert "\nPython " in capsys.readouterr().out

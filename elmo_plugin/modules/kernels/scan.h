@@ -7,7 +7,13 @@
 
 #pragma once
 
+#if defined(_OPENMP)
 #include <omp.h>
+#else
+inline int omp_get_max_threads() { return 1; }
+inline int omp_get_num_threads() { return 1; }
+inline int omp_get_thread_num() { return 0; }
+#endif
 
 #include "cells.h"
 #include "products.h"

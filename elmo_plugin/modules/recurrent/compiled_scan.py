@@ -28,6 +28,8 @@ from elmo_plugin.modules.recurrent.scan import (
 _NAMES = {torch.float32: "float32", torch.bfloat16: "bfloat16"}
 # Vectors per panel of a weight without gates.
 _PLAIN = 4
+# The width of panels on processors of Intel and AMD without AVX-512.
+_AVX2 = 8
 
 
 class CompiledScan(Backend):
@@ -39,21 +41,24 @@ class CompiledScan(Backend):
     def can_run(self, run: Run, dtype: torch.dtype, has_gradients: bool) -> bool:
         """
         True for cells with a kernel: in float32, also under autocast if products are small; in
-        bfloat16 if they are small and without gradients. For large ones oneDNN is faster.
+        bfloat16 if they are small and without gradients. For large ones oneDNN is faster, without
+        AVX-512 also in float32.
         """
         weights = run.calls[0].weights
         full = weights.bias.dtype
-        is_small = run.num_sentences * weights.recurrent.numel() <= tuning.MAX_COMPILED_BFLOAT16
+        work = run.num_sentences * weights.recurrent.numel()
+        is_small = work <= tuning.MAX_COMPILED_BFLOAT16
         if full == torch.float32:
             is_fast = is_small or dtype == full
         else:
             is_fast = is_small and dtype == full == torch.bfloat16 and not has_gradients
         parts = (weights.input, weights.recurrent, weights.projection)
-        return (
-            is_fast
-            and all(part is None or part.dtype == full for part in parts)
-            and run.cell.kernel is not None
-            and compiled_kernels() is not None
+        types_fit = all(part is None or part.dtype == full for part in parts)
+        if not (is_fast and types_fit and run.cell.kernel is not None):
+            return False
+        kernels = compiled_kernels()
+        return kernels is not None and (
+            work <= tuning.MAX_COMPILED_AVX2 or kernels.panel_width() != _AVX2
         )
 
     def forward(self, run: Run, saved: Optional[Sequence[SavedActivations]] = None) -> List[Result]:

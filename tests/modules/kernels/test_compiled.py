@@ -1,7 +1,7 @@
 """Building the compiled kernels, and what happens where they cannot be built."""
 
-import os
 import stat
+import tempfile
 
 import pytest
 import torch
@@ -18,6 +18,8 @@ from tests.modules.recurrent.test_recurrence import Values, run
 def cache(tmp_path, monkeypatch):
     """A machine that has built nothing yet, of which it takes the file that is built fastest."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
     monkeypatch.setattr(compiled, "_SOURCES", [compiled._FOLDER / "character_convolution.cpp"])
     compiled_kernels.cache_clear()
     yield tmp_path / "elmo_plugin"
@@ -58,16 +60,41 @@ def test_the_compiler_may_be_given_with_arguments_or_called_by_another_program(
         assert compiled_kernels() is not None and len(list(cache.iterdir())) == number
 
 
-def test_without_a_folder_to_write_to_there_are_none(tmp_path, cache, monkeypatch, caplog):
-    (tmp_path / "file").touch()
-    monkeypatch.setenv("XDG_CACHE_HOME", os.fspath(tmp_path / "file"))
-    assert compiled_kernels() is None
+@needs_compiler
+def test_kept_ones_need_no_compiler(cache, monkeypatch):
+    compiled_kernels()
+    monkeypatch.setenv("PATH", "")
     compiled_kernels.cache_clear()
+    assert compiled_kernels() is not None
+
+
+@needs_compiler
+def test_those_for_a_named_processor_are_for_every_computer(cache, monkeypatch):
+    monkeypatch.setenv("CXX", f"c++ {compiled._NATIVE}")
+    compiled_kernels()
+    monkeypatch.setattr(compiled, "_processor", lambda: "another")
+    compiled_kernels.cache_clear()
+    compiled_kernels()
+    assert len(list(cache.iterdir())) == 1
+
+
+@needs_compiler
+@pytest.mark.parametrize("mode, is_used", [(0o700, True), (0o770, False)], ids=["own", "shared"])
+def test_where_there_is_no_cache_a_folder_of_the_user_alone_keeps_them(
+    tmp_path, cache, monkeypatch, mode, is_used
+):
+    # A file, and then no home folder at all.
+    cache.touch()
+    assert compiled_kernels() is not None
+    (folder,) = (tmp_path / "tmp").iterdir()
+    (library,) = folder.iterdir()
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    folder.chmod(mode)
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", "~")
-    with caplog.at_level("INFO"):
-        assert compiled_kernels() is None
-    assert "Running without compiled kernels, more slowly: found no home folder" in caplog.text
+    monkeypatch.setenv("PATH", "")
+    compiled_kernels.cache_clear()
+    assert (compiled_kernels() is not None) == is_used
 
 
 def highway_step(dim):
@@ -138,9 +165,14 @@ def fake_compiler(folder, script: str) -> str:
     ["exit 1", "exit 0", 'for last; do :; done; echo no > "$last"', ""],
     ids=["fails", "writes nothing", "writes no library", "missing"],
 )
-def test_a_compiler_that_does_not_work_leaves_the_formulas(cache, tmp_path, monkeypatch, script):
+def test_a_compiler_that_does_not_work_leaves_the_formulas_after_one_warning(
+    cache, tmp_path, monkeypatch, script, caplog
+):
     command = fake_compiler(tmp_path, script) if script else "no-such-compiler"
     monkeypatch.setenv("CXX", command)
     assert compiled_kernels() is None
     assert not list(cache.glob("*"))
     assert not highway_step(3).has_kernel
+    (warning,) = caplog.messages
+    assert command in warning or "kernels.so" in warning
+    assert "twice as long" in warning and "Install a C++ compiler" in warning

@@ -1,6 +1,8 @@
 """Every backend and every cell against a plain loop that autograd differentiates."""
 
 import sys
+from argparse import Namespace
+from functools import partial
 from pathlib import Path
 from typing import List, NamedTuple, Optional
 
@@ -522,13 +524,22 @@ def test_each_backend_knows_what_it_computes(monkeypatch):
     """In order: on a GPU, CUDA graphs compute what cuDNN does not."""
     assert [type(each) for each in layer_module.BACKENDS] == [Cudnn, GraphScan, CompiledScan, Loop]
     monkeypatch.setattr("elmo_plugin.modules.recurrent.graph_scan.has_triton", lambda _: True)
-    monkeypatch.setattr("elmo_plugin.modules.recurrent.compiled_scan.compiled_kernels", lambda: 1)
+    kernels = Namespace(panel_width=lambda: 8)
+    monkeypatch.setattr(
+        "elmo_plugin.modules.recurrent.compiled_scan.compiled_kernels", lambda: kernels
+    )
     for cell, projects in LAYERS.values():
         values = make_values(cell, projects, UNEVEN, starts=False).to(torch.float32)
         calls = [LayerCall(values.inputs, values.weights)]
         for name, backend in BACKENDS.items():
             can_run = backend().can_run(Run(cell, calls, UNEVEN), torch.float32, True)
             assert can_run == computes(name, cell, projects)
+    # So are large products of float32 without AVX-512.
+    layer = LayerCall(values.inputs, values.weights._replace(recurrent=torch.empty(1, 4096)))
+    for size, width, expected in ((16_384, 8, True), (16_385, 8, False), (16_385, 16, True)):
+        kernels.panel_width = partial(int, width)
+        large = Run(LstmCell(), [layer], [size])
+        assert CompiledScan().can_run(large, torch.float32, False) == expected
     # The last is a GRU.
     state = RecurrentState(torch.zeros(6, DIM), torch.zeros(6, DIM))
     calls = [calls[0]._replace(state=state)]
