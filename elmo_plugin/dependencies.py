@@ -23,11 +23,13 @@ ALLENNLP = Requirement("allennlp==2.10.1")
 
 def check_dependencies() -> None:
     """
-    Compares the installed versions with the declared ones, including the extra `allennlp`, and
-    imports none of the packages. Raises `ImportError` with what was expected, what was found, and
-    the commands that correct it.
+    Compares the installed versions with the declared ones, including the extras `predict` and
+    `allennlp`, and imports none of the packages. What only `allennlp` names may be missing. Raises
+    `ImportError` with what was expected, what was found, and the commands that correct it.
     """
-    wrong = {each: _version_problem(each) for each in _requirements_of("elmo-plugin")}
+    needed = _requirements_of("elmo-plugin", "predict")
+    needed += filter(_is_installed, _requirements_of("elmo-plugin", "allennlp"))
+    wrong = {each: _version_problem(each) for each in needed}
     wrong = {requirement: problem for requirement, problem in wrong.items() if problem}
     commands = [f"pip install {shlex.join(map(str, wrong))}"] if wrong else []
     problems = [*wrong.values(), _version_problem(ALLENNLP)]
@@ -43,18 +45,22 @@ def check_dependencies() -> None:
         raise ImportError("\n".join(sentences))
 
 
-def _requirements_of(package: str) -> List[Requirement]:
-    """What pip has recorded that a package needs, ours with its extra; nothing if not installed."""
+def _requirements_of(package: str, extra: str = "") -> List[Requirement]:
+    """What pip has recorded that a package needs, with an extra; nothing if it is not installed."""
     try:
         declared = [Requirement(line) for line in metadata.requires(package) or []]
     except metadata.PackageNotFoundError:
         return []
     # The marker of a requirement names its extra.
-    extra = {"extra": "allennlp"}
-    needed = [each for each in declared if each.marker is None or each.marker.evaluate(extra)]
+    of_extra = {"extra": extra}
+    needed = [each for each in declared if each.marker is None or each.marker.evaluate(of_extra)]
     for requirement in needed:
         requirement.marker = None
     return needed
+
+
+def _is_installed(requirement: Requirement) -> bool:
+    return any(metadata.distributions(name=requirement.name))
 
 
 def _version_problem(requirement: Requirement, owner: str = "elmo_plugin") -> Optional[str]:

@@ -3,15 +3,21 @@
 import os
 import threading
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any, Dict, Iterator, Tuple, Type, Union
 from unittest.mock import patch
 
 from allennlp.common import util as allennlp_util
 from allennlp.common.params import parse_overrides
 from allennlp.common.registrable import Registrable
-from transformers import dynamic_module_utils
 
 from elmo_plugin.util.errors import ConfigurationError
+
+try:
+    from transformers import dynamic_module_utils
+except ImportError:
+    # Not installed: nothing would run the code of its models.
+    dynamic_module_utils = SimpleNamespace(TIME_OUT_REMOTE_CODE=0)
 
 # The limits on what is read, with the values that lift them.
 _LIMITS = {
