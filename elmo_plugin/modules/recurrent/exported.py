@@ -19,16 +19,18 @@ def exported_steps(cell: Cell, call: LayerCall, batch_size: int) -> Result:
 
     inputs, weights, state, _ = call
     missing = weights.bias.numel() - weights.recurrent.size(0)
-    products = pad(linear(inputs, weights.input), (weights.bias.numel() - weights.input.size(0), 0))
+    without_input = weights.bias.numel() - weights.input.size(0)
+    gates = linear(inputs, pad(weights.input, (0, 0, without_input, 0)), weights.bias)
     # Shape: (num_steps, batch_size, num_gates * hidden_dim)
-    gates = (products + weights.bias).unflatten(0, (inputs.size(0) // batch_size, batch_size))
+    gates = gates.unflatten(0, (inputs.size(0) // batch_size, batch_size))
     # Transposed here, so that a runtime does it once, and not in each step.
     recurrent = weights.recurrent.t()
     projection = None if weights.projection is None else weights.projection.t()
 
     def step(state: Tuple[torch.Tensor, torch.Tensor], gates: torch.Tensor) -> Any:
         hidden, cell_state = state
-        gates = gates + pad(hidden @ recurrent, (0, missing))
+        products = hidden @ recurrent
+        gates = gates + (pad(products, (0, missing)) if missing else products)
         cell_state, hidden = cell.formula(gates, cell_state)
         if projection is not None:
             hidden = hidden @ projection
