@@ -60,7 +60,7 @@ class BidirectionalLstm(torch.nn.Module):
             for direction, (_, index) in enumerate(directions):
                 rows = (number * tokens.size(0) + index) * len(directions) + direction
                 # Under autocast, vectors that a table looks up stay float32.
-                layers.index_copy_(0, rows, inputs[direction].to(layers.dtype))
+                layers[rows] = inputs[direction].to(layers.dtype)
             final_states.append(tuple(_reorder(final, restore) for _, final in results))
         return layers.view(n_layers, batch_size, num_tokens, -1), final_states
 
