@@ -21,6 +21,11 @@ from elmo_plugin.util.bfloat16 import warn_of_slow_bilm
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.tensors import distinct_rows, is_exporting
 
+_NOT_TRACED = (
+    "biLM: torch.jit.trace and torch.vmap cannot follow its loops. Pass all sentences in one batch; "
+    "for another runtime, call `elmo export BILM OUT.onnx` or torch.export.export."
+)
+
 
 class BilmOutput(NamedTuple):
     """The layers of a biLM for a batch, `<S>` and `</S>` included."""
@@ -135,6 +140,10 @@ class Bilm(torch.nn.Module):
         longest = self.characters.max_characters_per_token
         hint = " Give the token indexer the biLM's `bilm` or `options_file`."
         problem, found = "", tuple(character_ids.shape)
+        if torch.jit.is_tracing() or torch._C._functorch.is_batchedtensor(character_ids):
+            raise ConfigurationError(_NOT_TRACED)
+        if self.stateful and is_exporting():
+            raise ConfigurationError("A biLM that is `stateful` cannot be exported. Unset it.")
         if len(found) != 3 or found[2] != longest:
             problem = f"character ids of shape (batch_size, num_tokens, {longest}), found {found}."
             raise ValueError(f"biLM: expected {problem}{hint if len(found) == 3 else ''}")

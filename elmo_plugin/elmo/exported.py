@@ -1,5 +1,6 @@
-"""Models as files for other runtimes: ONNX, or PyTorch's .pt2."""
+"""Models as graphs for other runtimes: ONNX, or PyTorch's .pt2."""
 
+import logging
 from os import PathLike
 from typing import Any, Dict, Sequence, Union
 
@@ -9,8 +10,9 @@ from elmo_plugin.util.atomic_write import atomic_write
 from elmo_plugin.util.errors import ConfigurationError, optional_package
 from elmo_plugin.util.files import expanded
 
-#: The suffixes of exported models.
+#: The suffixes of graphs.
 SUFFIXES = (".onnx", ".pt2")
+_OLDEST_TORCH = "2.13"
 
 
 class _Plain(torch.nn.Module):
@@ -32,37 +34,44 @@ def export_model(
     outputs: Sequence[str],
 ) -> None:
     """
-    Writes a model that contains a `Bilm` as a graph for other runtimes: `path` ends in .onnx, for
-    ONNX Runtime, or in .pt2, for `torch.export.load`. The file appears when it is complete.
+    Writes a `Bilm`, an `Elmo` or a model that contains them as a graph that needs none of our code:
+    `path` ends in .onnx, for ONNX Runtime, or in .pt2, for `torch.export.load`. The file appears
+    when it is complete.
 
-    `inputs` are examples, by the names in ONNX, in the order of the model's arguments. The first
-    two sizes of each, batch and length, are free in the graph. `outputs` names the results. Raises
-    `ConfigurationError` for another suffix or a model in training mode, and `ImportError` without
-    the packages of the extra `onnx`.
+    `inputs` are examples of the model's arguments, in their order, with their names in ONNX. The
+    first two sizes of each, batch and length, are at least 2 here and free in the graph. `outputs`
+    are names of the results. Raises `ConfigurationError` for another suffix, a model in training
+    mode, a stateful biLM or an old PyTorch, and `ImportError` if a package is missing.
     """
     path = expanded(path)
+    problem = ""
     if path.suffix not in SUFFIXES:
-        raise ConfigurationError(f"{path}: expected the suffix {' or '.join(SUFFIXES)}.")
-    if model.training:
-        raise ConfigurationError("Call `eval()` of a model before it is exported.")
+        problem = f"expected the suffix {' or '.join(SUFFIXES)}."
+    elif model.training:
+        problem = "expected a model in evaluation mode. Call its `eval()`."
+    elif torch.torch_version.TorchVersion(torch.__version__) < _OLDEST_TORCH:
+        problem = f"graphs need PyTorch {_OLDEST_TORCH} or later, found {torch.__version__}."
+    if problem:
+        raise ConfigurationError(f"{path}: {problem}")
     if path.suffix == ".onnx":
         for package in ("onnx", "onnxscript"):
-            optional_package(package, "ONNX", "onnx onnxscript onnxruntime")
+            optional_package(package, "A graph for ONNX", "onnx onnxscript onnxruntime")
+        # It would tell of every operation that it does not fold.
+        logging.getLogger("onnxscript").setLevel(logging.ERROR)
     sizes = {0: torch.export.Dim("batch"), 1: torch.export.Dim("length")}
-    with torch.no_grad():
+    with atomic_write(path) as unfinished, torch.no_grad():
         program = torch.export.export(
-            _Plain(model), tuple(inputs.values()), dynamic_shapes=(tuple(sizes for _ in inputs),)
+            _Plain(model), tuple(inputs.values()), dynamic_shapes=((sizes,) * len(inputs),)
         )
-    with atomic_write(path) as unfinished:
         if path.suffix == ".pt2":
             with open(unfinished, "wb") as file:
                 torch.export.save(program, file)
-            return
-        torch.onnx.export(
-            program,
-            f=str(unfinished),
-            input_names=list(inputs),
-            output_names=list(outputs),
-            external_data=False,
-            verbose=False,
-        )
+        else:
+            torch.onnx.export(
+                program,
+                f=str(unfinished),
+                input_names=list(inputs),
+                output_names=list(outputs),
+                external_data=False,
+                verbose=False,
+            )
