@@ -102,7 +102,7 @@ class BidirectionalEncoder(RecurrentEncoder):
         written = torch.cat([2 * packing.forward_index, 2 * packing.backward_index + 1])
         layers: Any = zip(self.forward_layers, self.backward_layers)
         for directions in layers:
-            inputs = tokens.index_select(0, read).chunk(2)
+            inputs = tokens.index_select(0, read).unflatten(0, (2, read.size(0) // 2)).unbind()
             results = run_layers(directions, inputs, packing.batch_sizes)
             packed = torch.cat([outputs for outputs, _ in results])
             halves = packed.new_zeros(2 * tokens.size(0), self.hidden_size)
