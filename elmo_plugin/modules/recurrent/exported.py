@@ -36,8 +36,8 @@ def exported_steps(cell: Cell, call: LayerCall, batch_size: int) -> Result:
             hidden = hidden @ projection
         if cell.projection_clip:
             hidden = hidden.clamp(-cell.projection_clip, cell.projection_clip)
-        # `scan` wants no tensor twice.
-        return (hidden, cell_state), hidden.clone()
+        # `scan` wants no tensor twice. The states of a GRU are one.
+        return (hidden, cell_state.clone()), hidden.clone()
 
     widths = weights.output_dim, weights.hidden_dim(cell)
     initial = state or [inputs.new_zeros(batch_size, width) for width in widths]
