@@ -22,8 +22,8 @@ from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.tensors import distinct_rows, is_exporting
 
 _NOT_TRACED = (
-    "biLM: torch.jit.trace and torch.vmap cannot follow its loops. Pass all sentences in one batch; "
-    "for another runtime, call `elmo export BILM OUT.onnx` or torch.export.export."
+    "biLM: torch.jit.trace and torch.vmap cannot follow its loops. Pass all sentences in one "
+    "batch; for another runtime, call `elmo export BILM OUT.onnx` or torch.export.export."
 )
 
 

@@ -8,12 +8,11 @@ layers, (num_layers, batch, length + 2, dim), with <S> and </S>, and their mask;
 vector per word, (batch, length, dim), 0 at padding. ARCHIVE may then be any biLM that --bilm of
 `elmo embed` opens. .onnx needs the packages onnx and onnxscript. docs/deploy.md has examples.
 
-Otherwise OUT is a folder, and ARCHIVE is a model.tar.gz or the folder of a training run: of a language model (elmo-bilm), or of
-any model that contains a biLM, for example one that was fine-tuned along with a task. Nothing in
-it is executed, and the data it was trained on is not needed.
-
-The folder receives options.json and weights.hdf5, for this plugin and AllenNLP's Elmo; and of a
-language model its output layer and words, softmax.hdf5 and vocabulary.txt. The files appear
+Otherwise OUT is a folder, and ARCHIVE is a model.tar.gz or the folder of a training run: of a
+language model (elmo-bilm), or of any model that contains a biLM, for example one that was
+fine-tuned along with a task. Nothing in it is executed, and the data it was trained on is not
+needed. The folder receives options.json and weights.hdf5, for this plugin and AllenNLP's Elmo; and
+of a language model its output layer and words, softmax.hdf5 and vocabulary.txt. The files appear
 together, when all of them are complete. docs/bilm-files.md describes them.
 
 example:
