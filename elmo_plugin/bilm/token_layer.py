@@ -89,7 +89,7 @@ class CharacterEncoder(_TokenLayer):
             character_ids = character_ids[:, :-1]
         weight = self.embedding.weight
         if not self._widths:
-            return self._project(weight.new_empty(len(word_ids), 0), word_ids)
+            return self._project(weight.new_empty(word_ids.size(0), 0), word_ids)
         if is_exporting():
             return self._project(self._exported(character_ids), word_ids)
         num_characters = (character_ids != self._padding_id).sum(dim=1)

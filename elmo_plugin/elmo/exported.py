@@ -1,6 +1,7 @@
 """Models as graphs for other runtimes: ONNX, or PyTorch's .pt2."""
 
 import logging
+import warnings
 from os import PathLike
 from typing import Any, Dict, Sequence, Union
 
@@ -56,10 +57,13 @@ def export_model(
     if path.suffix == ".onnx":
         for package in ("onnx", "onnxscript"):
             optional_package(package, "A graph for ONNX", "onnx onnxscript onnxruntime")
-        # It would tell of every operation that it does not fold.
-        logging.getLogger("onnxscript").setLevel(logging.ERROR)
+        # They tell of each operation that is not folded, and of torchvision if it is missing.
+        for library in ("onnxscript", "torch.onnx"):
+            logging.getLogger(library).setLevel(logging.ERROR)
     sizes = {0: torch.export.Dim("batch"), 1: torch.export.Dim("length")}
-    with atomic_write(path) as unfinished, torch.no_grad():
+    # PyTorch warns of its own use of what it deprecates.
+    quiet = warnings.catch_warnings(action="ignore")
+    with atomic_write(path) as unfinished, torch.no_grad(), quiet:
         program = torch.export.export(
             _Plain(model), tuple(inputs.values()), dynamic_shapes=((sizes,) * len(inputs),)
         )
