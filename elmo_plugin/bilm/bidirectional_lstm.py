@@ -62,7 +62,7 @@ class BidirectionalLstm(torch.nn.Module):
                 # Under autocast, vectors that a table looks up stay float32.
                 layers[rows] = inputs[direction].to(layers.dtype)
             final_states.append(tuple(_reorder(final, restore) for _, final in results))
-        return layers.view(n_layers, batch_size, num_tokens, -1), final_states
+        return layers.view(n_layers, batch_size, num_tokens, len(directions) * dim), final_states
 
     def run_stack(
         self,

@@ -1,17 +1,15 @@
 """The distinct rows of a tensor, and whether tensors have changed or a model is exported."""
 
-from typing import Any, List, Optional, Sequence, Tuple
+from typing import Any, Callable, List, Optional, Sequence, Tuple
 
 import torch
 
 # Elements of each dimension that are compared: at least as many, fewer than twice as many.
 _SAMPLE = 16
 
-
-def is_exporting() -> bool:
-    """True while `torch.export` records a model: sizes are then symbols, and numbers unknown."""
-    # PyTorch 2.6 lacks the function.
-    return getattr(torch.compiler, "is_exporting", bool)()
+#: True while `torch.export` records a model: sizes are then symbols, and numbers unknown. PyTorch
+#: 2.6 lacks the function.
+is_exporting: Callable[[], bool] = getattr(torch.compiler, "is_exporting", bool)
 
 
 def distinct_rows(rows: torch.Tensor) -> Tuple[torch.Tensor, torch.Tensor]:
