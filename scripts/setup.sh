@@ -56,6 +56,6 @@ install() {
 make_environment
 echo "set-up: installing into $venv (about 3 minutes and 5.5 GB the first time)"
 install -c constraints.txt \
-    -e '.[allennlp,analysis,ray,parquet,docs,serve,sentence-transformers,dev]'
+    -e '.[allennlp,analysis,ray,parquet,onnx,docs,serve,sentence-transformers,dev]'
 install --no-deps allennlp==2.10.1
 echo "set-up: done"

@@ -6,8 +6,9 @@ from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent.parent / "benchmarks"
 MEASURING = (
-    "cache_stores", "embed", "encoders", "large_pages", "latency", "layers", "memory", "neighbours",
-    "pretrain", "probes", "scale", "score", "serve", "srl_encoder", "startup", "tasks", "workers",
+    "cache_stores", "embed", "encoders", "exported", "large_pages", "latency", "layers", "memory",
+    "neighbours", "pretrain", "probes", "scale", "score", "serve", "srl_encoder", "startup",
+    "tasks", "workers",
 )  # fmt: skip
 
 sys.path.insert(0, str(FOLDER))

@@ -46,7 +46,8 @@ class BidirectionalLstm(torch.nn.Module):
         tokens = tokens.flatten(0, 1)
         n_layers, dim = self.options.n_layers, self.options.output_dim
         directions = list(zip(self.stacks, (packing.forward_index, packing.backward_index)))
-        layers = tokens.new_zeros(n_layers, batch_size * num_tokens, len(directions) * dim)
+        # A token's row is a row of each direction.
+        layers = tokens.new_zeros(n_layers * tokens.size(0) * len(directions), dim)
         restore = packing.order.argsort()
         inputs, final_states = [tokens[index] for _, index in directions], []
         for number in range(n_layers):
@@ -57,11 +58,11 @@ class BidirectionalLstm(torch.nn.Module):
             results = run_layers(parallel, inputs, packing.batch_sizes, initial)
             inputs = [self._skip(number, output, x) for (output, _), x in zip(results, inputs)]
             for direction, (_, index) in enumerate(directions):
-                part = slice(direction * dim, (direction + 1) * dim)
+                rows = (number * tokens.size(0) + index) * len(directions) + direction
                 # Under autocast, vectors that a table looks up stay float32.
-                layers[number, index, part] = inputs[direction].to(layers.dtype)
+                layers[rows] = inputs[direction].to(layers.dtype)
             final_states.append(tuple(_reorder(final, restore) for _, final in results))
-        return layers.unflatten(1, (batch_size, num_tokens)), final_states
+        return layers.view(n_layers, batch_size, num_tokens, len(directions) * dim), final_states
 
     def run_stack(
         self,

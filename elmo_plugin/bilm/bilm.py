@@ -19,7 +19,12 @@ from elmo_plugin.modules.recurrent.packing import Packing
 from elmo_plugin.modules.recurrent.scan import RecurrentState
 from elmo_plugin.util.bfloat16 import warn_of_slow_bilm
 from elmo_plugin.util.errors import ConfigurationError
-from elmo_plugin.util.tensors import distinct_rows, uncompiled
+from elmo_plugin.util.tensors import distinct_rows, is_exporting, uncompiled
+
+_NOT_TRACED = (
+    "biLM: torch.jit.trace and torch.vmap cannot follow its loops. Pass all sentences in one "
+    "batch; for another runtime, call `elmo export BILM OUT.onnx` or torch.export.export."
+)
 
 
 class BilmOutput(NamedTuple):
@@ -114,7 +119,7 @@ class Bilm(torch.nn.Module):
         if tokens.dtype == torch.bfloat16:
             warn_of_slow_bilm(tokens.device)
         packing = Packing.from_lengths(lengths, tokens.size(1))
-        hidden_layers, final_state = self.lstm(tokens, packing, self._initial_state(len(tokens)))
+        hidden_layers, final_state = self.lstm(tokens, packing, self._initial_state(tokens.size(0)))
         if self.stateful:
             # If this batch has fewer rows than an earlier one, the other rows keep their state.
             self._state = _map_state(
@@ -126,6 +131,8 @@ class Bilm(torch.nn.Module):
         mask = torch.arange(tokens.size(1), device=lengths.device) < lengths.unsqueeze(1)
         # Shape: (batch_size, num_tokens + 2, output_dim)
         token_layer = (tokens * mask.unsqueeze(-1)).repeat(1, 1, len(self.lstm.stacks))
+        if is_exporting():
+            hidden_layers = hidden_layers * mask.unsqueeze(-1)
         return BilmOutput(torch.cat([token_layer.unsqueeze(0), hidden_layers]), mask)
 
     def checked_mask(self, character_ids: torch.Tensor) -> torch.Tensor:
@@ -133,11 +140,15 @@ class Bilm(torch.nn.Module):
         longest = self.characters.max_characters_per_token
         hint = " Give the token indexer the biLM's `bilm` or `options_file`."
         problem, found = "", tuple(character_ids.shape)
+        if torch.jit.is_tracing() or torch._C._functorch.is_batchedtensor(character_ids):
+            raise ConfigurationError(_NOT_TRACED)
+        if self.stateful and is_exporting():
+            raise ConfigurationError("A biLM that is `stateful` cannot be exported. Unset it.")
         if len(found) != 3 or found[2] != longest:
             problem = f"character ids of shape (batch_size, num_tokens, {longest}), found {found}."
             raise ValueError(f"biLM: expected {problem}{hint if len(found) == 3 else ''}")
         mask = (character_ids > 0).any(dim=2)
-        if character_ids.numel():
+        if not is_exporting() and character_ids.numel():
             parts = self.characters.parts(character_ids)
             values = [(mask[:, 1:] & ~mask[:, :-1]).any(), *(ids.max() for ids, _ in parts)]
             # In one transfer, because each waits for a GPU.
@@ -186,6 +197,16 @@ class Bilm(torch.nn.Module):
     ) -> Tuple[torch.Tensor, torch.Tensor]:
         """The token layer, arbitrary at padding, and the lengths, `<S>` and `</S>` included."""
         batch_size, num_tokens = mask.size()
+        lengths = mask.sum(dim=1) + 2
+        if is_exporting():
+            begin, end = self.boundary_ids.to(character_ids.dtype)
+            ids = pad(character_ids, (0, 0, 1, 1))
+            position = torch.arange(num_tokens + 2, device=mask.device)
+            # Shape: (batch_size, num_tokens + 2, 1)
+            is_end = (position == lengths.unsqueeze(1) - 1).unsqueeze(2)
+            ids = torch.where(is_end, end, torch.where((position == 0)[:, None], begin, ids))
+            words = self.character_encoder(ids.flatten(0, 1))
+            return words.unflatten(0, (batch_size, num_tokens + 2)), lengths
         # The row of each position in the encoded words: <S>, </S>, then the distinct words.
         rows = torch.zeros(batch_size, num_tokens + 2, dtype=torch.long, device=mask.device)
         sentences, positions = mask.nonzero(as_tuple=True)
@@ -193,7 +214,6 @@ class Bilm(torch.nn.Module):
         if len(words):
             words, word_rows = distinct_rows(words)
             rows[sentences, positions + 1] = word_rows + 2
-        lengths = mask.sum(dim=1) + 2
         rows.scatter_(1, lengths.unsqueeze(1) - 1, 1)
         words = torch.cat([self.boundary_ids.to(words.device), words])
         # Shape: (batch_size, num_tokens + 2, token_dim), (batch_size,)

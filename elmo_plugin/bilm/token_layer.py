@@ -3,13 +3,14 @@
 from typing import Any, List, Optional, Tuple
 
 import torch
-from torch.nn.functional import pad
+from torch.nn.functional import conv1d, pad
 
 from elmo_plugin.bilm.characters import map_of
 from elmo_plugin.bilm.options import BilmOptions, CharacterTableOptions
 from elmo_plugin.modules import tuning
 from elmo_plugin.modules.character_convolution import can_look_up, character_maxima
 from elmo_plugin.modules.packed_linear import PackedLinear
+from elmo_plugin.util.tensors import is_exporting
 
 
 class _TokenLayer(torch.nn.Module):
@@ -88,7 +89,9 @@ class CharacterEncoder(_TokenLayer):
             character_ids = character_ids[:, :-1]
         weight = self.embedding.weight
         if not self._widths:
-            return self._project(weight.new_empty(len(word_ids), 0), word_ids)
+            return self._project(weight.new_empty(word_ids.size(0), 0), word_ids)
+        if is_exporting():
+            return self._project(self._exported(character_ids), word_ids)
         num_characters = (character_ids != self._padding_id).sum(dim=1)
         device = character_ids.device.type
         is_trained = torch.is_grad_enabled() and weight.requires_grad
@@ -120,6 +123,16 @@ class CharacterEncoder(_TokenLayer):
         if self.word_embedding is not None:
             features = torch.cat([self.word_embedding(word_ids), features], dim=1)
         return features if self.projection is None else self.projection(features)
+
+    def _exported(self, character_ids: torch.Tensor) -> torch.Tensor:
+        """The features of `_convolve`, by operations that other runtimes know, from all windows."""
+        # Shape: (num_words, embedding_dim, max_characters_per_token)
+        embedded = self.embedding(character_ids).transpose(1, 2)
+        features = []
+        for width, convolution in zip(self._widths, self.convolutions):
+            kernel = convolution.weight.unflatten(1, (width, -1)).transpose(1, 2)
+            features.append(conv1d(embedded, kernel, convolution.bias).amax(dim=2))
+        return self._activation(torch.cat(features, dim=1))
 
     def _convolve(self, character_ids: torch.Tensor, num_characters: int) -> torch.Tensor:
         """Features of words with at most `num_characters` ids: shape `(num_words, num_filters)`."""

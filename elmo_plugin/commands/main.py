@@ -14,7 +14,7 @@ COMMANDS: Dict[str, str] = {
     "predict": "predict with a trained model: text, JSON lines or a corpus",
     "evaluate": "evaluate a trained model on a corpus",
     "embed": "write ELMo vectors of a text to a file (HDF5, safetensors or Parquet)",
-    "export": "write the biLM of a trained model as options.json and weights.hdf5",
+    "export": "write a biLM as options.json and weights.hdf5, or as a graph: .onnx, .pt2",
     "import": "write a biLM that bilm-tf has trained as options.json and weights.hdf5",
     "layer-weights": "show how trained models mix the layers of their biLM",
     "models": "list the published biLMs that can be opened by their names",

@@ -4,7 +4,7 @@ import torch
 from torch.nn.functional import linear, pad
 
 from elmo_plugin.modules import tuning
-from elmo_plugin.util.tensors import WeightState
+from elmo_plugin.util.tensors import WeightState, is_exporting
 
 HAS_ONEDNN = torch.backends.mkldnn.is_available() and hasattr(
     torch.ops.mkldnn, "_reorder_linear_weight"
@@ -133,6 +133,8 @@ class PackedLinear(torch.nn.Linear):
 
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
         """Maps `(num_rows, in_features)` to `(num_rows, out_features)`."""
+        if is_exporting():
+            return linear(inputs, self.weight, self.bias)
         if tracks_gradients(self.weight, inputs, self.bias):
             self.drop_packed()
             num_rows = len(inputs)

@@ -10,6 +10,7 @@ from elmo_plugin.modules.recurrent.cells import Cell, GruCell, HighwayLstmCell, 
 from elmo_plugin.modules.recurrent.layer import RecurrentLayer, run_layers
 from elmo_plugin.modules.recurrent.packing import Packing
 from elmo_plugin.util.errors import ConfigurationError, check_dropout, check_least
+from elmo_plugin.util.tensors import is_exporting
 
 
 class RecurrentEncoder(Seq2SeqEncoder):
@@ -47,8 +48,10 @@ class RecurrentEncoder(Seq2SeqEncoder):
             )
         # Shape: (batch_size * num_tokens, input_size)
         tokens = inputs.flatten(0, 1).to(next(self.parameters()).dtype)
-        encoded = self._encode(tokens, Packing.from_mask(mask))
-        return encoded.unflatten(0, mask.shape).to(inputs.dtype)
+        encoded = self._encode(tokens, Packing.from_mask(mask)).unflatten(0, mask.shape)
+        if is_exporting():
+            encoded = encoded * mask.unsqueeze(-1)
+        return encoded.to(inputs.dtype)
 
     @abstractmethod
     def _encode(self, tokens: torch.Tensor, packing: Packing) -> torch.Tensor:
@@ -99,12 +102,12 @@ class BidirectionalEncoder(RecurrentEncoder):
         written = torch.cat([2 * packing.forward_index, 2 * packing.backward_index + 1])
         layers: Any = zip(self.forward_layers, self.backward_layers)
         for directions in layers:
-            inputs = tokens.index_select(0, read).chunk(2)
+            inputs = tokens.index_select(0, read).unflatten(0, (2, read.size(0) // 2)).unbind()
             results = run_layers(directions, inputs, packing.batch_sizes)
             packed = torch.cat([outputs for outputs, _ in results])
-            halves = packed.new_zeros(2 * len(tokens), self.hidden_size)
+            halves = packed.new_zeros(2 * tokens.size(0), self.hidden_size)
             halves = halves.index_copy_(0, written, packed)
-            tokens = halves.view(len(tokens), 2 * self.hidden_size)
+            tokens = halves.view(-1, 2 * self.hidden_size)
         return tokens
 
 
@@ -217,5 +220,5 @@ class HighwayLstm(RecurrentEncoder):
             packed = packed.index_select(0, reversal)
         if len(self.layers) % 2:
             packed = packed.index_select(0, reversal)
-        padded = packed.new_zeros(len(tokens), self.hidden_size)
+        padded = packed.new_zeros(tokens.size(0), self.hidden_size)
         return padded.index_copy(0, packing.forward_index, packed)

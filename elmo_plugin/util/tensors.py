@@ -1,4 +1,4 @@
-"""Distinct rows, changes of weights, and functions that `torch.compile` leaves alone."""
+"""Distinct rows, changes of weights, and what `torch.export` and `torch.compile` want otherwise."""
 
 import sys
 from functools import lru_cache, wraps
@@ -25,6 +25,10 @@ def uncompiled(function: Function) -> Function:
             pass
 
     return cast(Function, call)
+
+#: True while `torch.export` records a model: sizes are then symbols, and numbers unknown. PyTorch
+#: 2.6 lacks the function.
+is_exporting: Callable[[], bool] = getattr(torch.compiler, "is_exporting", bool)
 
 
 def distinct_rows(rows: torch.Tensor) -> Tuple[torch.Tensor, torch.Tensor]:

@@ -8,7 +8,7 @@ from elmo_plugin.bilm import Bilm, BilmOutput
 from elmo_plugin.elmo.cache.layer_cache import LayerCache, entry_width, sentence_key
 from elmo_plugin.elmo.token_batches import token_batches
 from elmo_plugin.util.errors import ConfigurationError
-from elmo_plugin.util.tensors import WeightState, distinct_rows, uncompiled
+from elmo_plugin.util.tensors import WeightState, distinct_rows, is_exporting, uncompiled
 
 
 class FrozenLayers:
@@ -39,6 +39,9 @@ class FrozenLayers:
     @uncompiled
     def __call__(self, character_ids: torch.Tensor) -> BilmOutput:
         """Like `Bilm.forward`, but in float32 (float64 if the biLM is)."""
+        if is_exporting():
+            layers, mask = self._bilm(character_ids)
+            return BilmOutput(layers.half().to(self._dtype()) if self._rounds else layers, mask)
         mask = self._bilm.checked_mask(character_ids)
         cache = self._current_cache()
         with torch.no_grad():

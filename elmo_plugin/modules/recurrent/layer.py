@@ -6,10 +6,11 @@ from elmo_plugin.modules.packed_linear import PackedLinear, tracks_gradients
 from elmo_plugin.modules.recurrent.cells import Cell, Weights
 from elmo_plugin.modules.recurrent.compiled_scan import CompiledScan
 from elmo_plugin.modules.recurrent.cudnn import Cudnn
+from elmo_plugin.modules.recurrent.exported import exported_steps
 from elmo_plugin.modules.recurrent.graph_scan import GraphScan
 from elmo_plugin.modules.recurrent.loop import Loop
 from elmo_plugin.modules.recurrent.scan import Backend, LayerCall, RecurrentState, Result, Run
-from elmo_plugin.util.tensors import uncompiled
+from elmo_plugin.util.tensors import is_exporting, uncompiled
 
 #: Tried in this order; the first that can run computes all time steps.
 BACKENDS: Sequence[Backend] = (Cudnn(), GraphScan(), CompiledScan(), Loop())
@@ -116,6 +117,8 @@ def recurrences(cell: Cell, calls: Sequence[LayerCall], batch_sizes: Sequence[in
     With gradients, about `(num_gates + 2) * hidden_dim` numbers per token are kept for the backward
     pass, which allocates as many again. Without, only the results grow with the number of tokens.
     """
+    if is_exporting():
+        return [exported_steps(cell, call, batch_sizes[0]) for call in calls]
     for call in calls:
         _check_fit(cell, call, batch_sizes)
     weights = calls[0].weights

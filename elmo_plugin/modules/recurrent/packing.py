@@ -4,6 +4,7 @@ from typing import List
 import torch
 
 from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.tensors import is_exporting
 
 
 @dataclass(frozen=True)
@@ -14,6 +15,9 @@ class Packing:
     Sentences are sorted, longest first, and their tokens laid out step by step: the first token of
     every sentence, then the second of those that have one. No step touches padding. A backward
     layer has the same steps, but starts at each sentence's own last token.
+
+    While a model is exported, the batch keeps its order, and padding follows the tokens of each
+    sentence in both directions, so that all steps have as many rows: `batch_sizes` is that number.
     """
 
     #: Shape `(batch_size,)`. Rows of the batch, longest sentence first.
@@ -28,7 +32,7 @@ class Packing:
     @classmethod
     def from_mask(cls, mask: torch.Tensor) -> "Packing":
         """Raises a `ConfigurationError` if padding stands before a token. Rows may be empty."""
-        if bool((mask[:, 1:] & ~mask[:, :-1]).any()):
+        if not is_exporting() and bool((mask[:, 1:] & ~mask[:, :-1]).any()):
             raise ConfigurationError(
                 "Expected a mask with real tokens first in each row, found padding before a token. "
                 "Pad sentences at the end."
@@ -38,6 +42,12 @@ class Packing:
     @classmethod
     def from_lengths(cls, lengths: torch.Tensor, num_tokens: int) -> "Packing":
         """From the sentences' lengths, shape `(batch_size,)`, 0 allowed, and the padded length."""
+        if is_exporting():
+            rows = torch.arange(lengths.size(0), device=lengths.device)
+            step = torch.arange(num_tokens, device=lengths.device).unsqueeze(1)
+            from_front = rows * num_tokens + step
+            from_end = rows * num_tokens + torch.where(step < lengths, lengths - 1 - step, step)
+            return cls(rows, [lengths.size(0)], from_front.flatten(), from_end.flatten())
         if len(lengths) == 1:
             # The same result for a single sentence with fewer operations.
             positions = torch.arange(int(lengths[0]), device=lengths.device)

@@ -7,7 +7,7 @@ from overrides import overrides
 from torch.nn.functional import pad
 
 from elmo_plugin.util.errors import check_least
-from elmo_plugin.util.tensors import distinct_rows
+from elmo_plugin.util.tensors import distinct_rows, is_exporting
 
 _NAMESPACE = "token_characters"
 # Words in one product, of similar length. Few, because all are padded to the longest one.
@@ -59,6 +59,9 @@ class CharacterCnn(TokenEmbedder):
     @overrides(check_signature=False)
     def forward(self, token_characters: torch.Tensor) -> torch.Tensor:
         """Maps ids `(…, num_characters)` to `(…, output_dim)`, both 0 at padding (at the end)."""
+        if is_exporting():
+            features = self._convolve(token_characters.flatten(0, -2))
+            return features.unflatten(0, token_characters.shape[:-1])
         if not token_characters.any():
             return self.embedding.weight.new_zeros(
                 *token_characters.shape[:-1], self.get_output_dim()

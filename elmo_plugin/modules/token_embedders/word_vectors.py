@@ -10,6 +10,7 @@ from overrides import overrides
 from torch.nn.functional import embedding
 
 from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.tensors import is_exporting
 from elmo_plugin.util.word_vectors import NUM_TRAINED, Vectors, parse_vectors, vector_lines
 
 logger = logging.getLogger(__name__)
@@ -96,6 +97,8 @@ class WordVectors(TokenEmbedder):
     @overrides(check_signature=False)
     def forward(self, tokens: torch.Tensor) -> torch.Tensor:
         """Maps word ids `(batch_size, num_tokens)` to `(…, embedding_dim)`, both 0 at padding."""
+        if is_exporting():
+            return embedding(tokens, torch.cat([self.weight, self.extra]))
         is_extra = tokens >= len(self.weight)
         vectors = embedding(tokens.masked_fill(is_extra, 0), self.weight, padding_idx=0)
         if not is_extra.any():

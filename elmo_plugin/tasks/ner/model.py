@@ -1,5 +1,5 @@
 import logging
-from typing import Any, Dict, List, Optional, Union
+from typing import Any, Dict, List, Optional, Tuple, Union
 
 import torch
 from allennlp.common import Lazy
@@ -78,15 +78,21 @@ class Tagger(TaggerModel):
         tags: Optional[torch.Tensor] = None,
     ) -> Dict[str, Any]:
         """Returns `TaggerModel.outputs`; the tags of spans are in BIOUL."""
+        if tags is not None:
+            gold = (self._label(tag) for each in metadata for tag in each["gold_tags"] or ())
+            self.say_new_labels(gold, map(self._label, self.tags))
+        return self.outputs(*self.emissions(tokens), tags, metadata)
+
+    def emissions(self, tokens: TextFieldTensors) -> Tuple[torch.Tensor, torch.Tensor]:
+        """
+        The scores of each token's tags before the conditional random field, shape
+        `(batch_size, num_tokens, num_tags)`, and the mask, `(batch_size, num_tokens)`.
+        """
         mask = get_text_field_mask(tokens)
         # Shape: (batch_size, num_tokens, input_dim)
         text, embedded = self.embed(tokens)
         encoded = text.at_output(self.lower_encoder(self.dropout(embedded), mask))
-        encoded = self.upper_encoder(self.dropout(encoded), mask)
-        if tags is not None:
-            gold = (self._label(tag) for each in metadata for tag in each["gold_tags"] or ())
-            self.say_new_labels(gold, map(self._label, self.tags))
-        return self.outputs(self.tag_projection(encoded), mask, tags, metadata)
+        return self.tag_projection(self.upper_encoder(self.dropout(encoded), mask)), mask
 
     def _label(self, tag: str) -> str:
         """A plain tag, or the type of a span."""
