@@ -6,12 +6,14 @@ or more values (an option can then be given several times), `~` in a `Path` is e
 `PositiveInt` is above 0. Commands share arguments by inheriting from a dataclass.
 """
 
+import re
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from dataclasses import MISSING, field, fields
 from functools import partial
 from pathlib import Path
-from typing import Any, Dict, NewType, Type, TypeVar, Union, get_args, get_origin
+from typing import Any, Dict, NewType, Optional, Type, TypeVar, Union, get_args, get_origin
 
+from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.files import expanded
 from elmo_plugin.util.text_files import DECODING_ERRORS
 
@@ -47,7 +49,8 @@ def add_arguments(parser: ArgumentParser, options: type) -> None:
         names, settings = [each.name], {**_of_annotation(each.type), **each.metadata}
         if each.default is not MISSING:
             names = [*settings.pop("short", "").split(), f"--{each.name.replace('_', '-')}"]
-            settings["default"] = each.default
+            names.sort(key=len)
+            settings.update(default=each.default, dest=each.name)
             if each.default not in (None, False) and "default" not in settings["help"]:
                 settings["help"] += f" (default: {each.default})"
             if settings.get("nargs") == "+":
@@ -87,6 +90,29 @@ def whole_number(text: str, allowed: range, expected: str) -> int:
 
 
 positive_number = partial(whole_number, allowed=range(1, 2**63), expected="above 0")
+
+
+def device_option(default: Optional[str] = "cpu") -> Any:
+    help = "cpu, cuda, cuda:1 or, for a biLM alone, mps"
+    help += "" if default else " (default: a GPU if there is one)"
+    # The older name takes AllenNLP's numbers. Both take both.
+    return option(help, default, short="--cuda-device", type=_device_name)
+
+
+def _device_name(text: str) -> str:
+    name = {"-1": "cpu", "cuda": "cuda:0"}.get(text, f"cuda:{text}" if text.isdecimal() else text)
+    if not re.fullmatch(r"cpu|mps|cuda:[0-9]+", name):
+        raise ArgumentTypeError(f"expected cpu, cuda, cuda:1 or mps, found {text}")
+    return name
+
+
+def cuda_number(device: str) -> int:
+    """AllenNLP's number of a GPU, -1 for the CPU. Raises `ConfigurationError` for `mps`."""
+    if device == "mps":
+        raise ConfigurationError(
+            "--device mps: trained models run on cpu and cuda. Leave it out to run on the CPU."
+        )
+    return -1 if device == "cpu" else int(device.removeprefix("cuda:"))
 
 
 def decoding_errors_option() -> Any:

@@ -40,7 +40,8 @@ def atomic_write(path: Union[str, PathLike]) -> Iterator[Path]:
     unfinished = Path(f"{path}{unfinished_suffix()}")
     try:
         yield unfinished
-        with open(unfinished, "rb") as written:
+        # Windows syncs only files that are open for writing.
+        with open(unfinished, "r+b") as written:
             os.fsync(written.fileno())
         os.replace(unfinished, path)
     except OSError as error:
@@ -70,8 +71,10 @@ def _computer() -> str:
 def remove_abandoned(folder: Path) -> None:
     """
     Removes what killed processes of this computer left unfinished. Files of other computers stay,
-    because their processes may still run.
+    because their processes may still run. On Windows all stay: `os.kill` would stop processes.
     """
+    if os.name == "nt":
+        return
     of_computer = f"{_computer()}{UNFINISHED}"
     for path in folder.glob(f"*.*{glob.escape(of_computer)}"):
         number = path.name.removesuffix(of_computer).rpartition(".")[2]
