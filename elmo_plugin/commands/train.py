@@ -130,7 +130,7 @@ def run(args: Options) -> str:
         vectors=args.vectors,
         seed=args.seed,
         settings=[*epochs, *(args.set or [])],
-        cuda_device=args.device and cuda_number(args.device),
+        cuda_device=None if args.device is None else cuda_number(args.device),
     )
     example = _show_corpora(Params(params).duplicate(), args.test)
     if out is None or args.check_only:

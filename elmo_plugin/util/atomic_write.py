@@ -89,7 +89,7 @@ def remove_abandoned(folder: Path) -> None:
 def write_json(path: Union[str, PathLike], content: Any, indent: Optional[int] = 2) -> None:
     """Writes JSON and a line end with `atomic_write`."""
     with atomic_write(path) as unfinished:
-        unfinished.write_text(f"{json.dumps(content, indent=indent)}\n", encoding="utf-8")
+        unfinished.write_bytes(f"{json.dumps(content, indent=indent)}\n".encode())
 
 
 def write_json_rows(path: Union[str, PathLike], content: Any, first_key: str) -> None:
@@ -98,7 +98,7 @@ def write_json_rows(path: Union[str, PathLike], content: Any, first_key: str) ->
     text = json.dumps(content, ensure_ascii=False).replace(f", {row}", f",\n{row}")
     with atomic_write(path) as unfinished:
         # The name of a file may have bytes that are not UTF-8.
-        unfinished.write_text(f"{text}\n", encoding="utf-8", errors="backslashreplace")
+        unfinished.write_bytes(f"{text}\n".encode(errors="backslashreplace"))
 
 
 def check_output(path: Union[str, PathLike], force: bool) -> Path:
