@@ -89,11 +89,14 @@ class Hdf5(DumpFormat):
         for name, _, vectors in sentences():
             num_bytes += _HDF5_BYTES_PER_DATASET + 4 * len(name) + vectors.nbytes
         h5py.File(path, "w", libver=_LIBVER, track_order=True).close()
-        if hasattr(os, "posix_fallocate"):
-            with open(path, "r+b") as file:
+        with open(path, "r+b") as file:
+            if hasattr(os, "posix_fallocate"):
                 os.posix_fallocate(file.fileno(), 0, num_bytes)
-        elif shutil.disk_usage(path.parent).free < num_bytes:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            elif shutil.disk_usage(path.parent).free < num_bytes:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            else:
+                # Reserves space on Windows only.
+                file.truncate(num_bytes)
         with h5py.File(path, "r+", libver=_LIBVER, track_order=True) as hdf5:
             for name, _, vectors in sentences():
                 settings: Dict[str, Any] = {}
