@@ -94,7 +94,9 @@ def _is_missing(path):
     return is_path and os.fspath(path).startswith(_MISSING_FILES) and _is_for_package()
 
 
-def _open(file, mode="r", buffering=-1, encoding=None, errors=None, newline=None, *rest, **settings):
+def _open(
+    file, mode="r", buffering=-1, encoding=None, errors=None, newline=None, *rest, **settings
+):
     if _is_missing(file):
         raise FileNotFoundError(errno.ENOENT, "there is no such file on Windows", str(file))
     if "b" not in mode and _is_for_package():
@@ -118,7 +120,9 @@ def _fsync(file):
 
 def _refuse_open_files(path, dir_fd):
     folder = os.readlink(f"/proc/self/fd/{dir_fd}") if dir_fd is not None else ""
-    path = os.path.join(os.path.realpath(folder or os.path.dirname(path) or "."), os.path.basename(path))
+    path = os.path.join(
+        os.path.realpath(folder or os.path.dirname(path) or "."), os.path.basename(path)
+    )
     descriptors = [f"/proc/self/fd/{number}" for number in os.listdir("/proc/self/fd")]
     used = [os.readlink(each) for each in descriptors if os.path.lexists(each)]
     with _real_open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as maps:
