@@ -119,10 +119,8 @@ def _fsync(file):
 
 
 def _refuse_open_files(path, dir_fd):
-    folder = os.readlink(f"/proc/self/fd/{dir_fd}") if dir_fd is not None else ""
-    path = os.path.join(
-        os.path.realpath(folder or os.path.dirname(path) or "."), os.path.basename(path)
-    )
+    folder = os.path.dirname(path) if dir_fd is None else os.readlink(f"/proc/self/fd/{dir_fd}")
+    path = os.path.join(os.path.realpath(folder), os.path.basename(path))
     descriptors = [f"/proc/self/fd/{number}" for number in os.listdir("/proc/self/fd")]
     used = [os.readlink(each) for each in descriptors if os.path.lexists(each)]
     with _real_open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as maps:
