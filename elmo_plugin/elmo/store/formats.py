@@ -1,7 +1,5 @@
-import errno
 import json
 import os
-import shutil
 from abc import ABC, abstractmethod
 from importlib import import_module
 from pathlib import Path
@@ -84,7 +82,7 @@ class Hdf5(DumpFormat):
     def write(
         self, path: Path, sentences: Sentences, attributes: Attributes, index: Optional[str]
     ) -> None:
-        # Reserves disk space, or checks it, because HDF5 crashes when a write fails.
+        # Reserves disk space, because HDF5 crashes when a write fails.
         num_bytes = _HDF5_BYTES + len(index or "")
         for name, _, vectors in sentences():
             num_bytes += _HDF5_BYTES_PER_DATASET + 4 * len(name) + vectors.nbytes
@@ -92,10 +90,8 @@ class Hdf5(DumpFormat):
         with open(path, "r+b") as file:
             if hasattr(os, "posix_fallocate"):
                 os.posix_fallocate(file.fileno(), 0, num_bytes)
-            elif shutil.disk_usage(path.parent).free < num_bytes:
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             else:
-                # Reserves space on Windows only.
+                # Reserves space on Windows, but not on macOS.
                 file.truncate(num_bytes)
         with h5py.File(path, "r+", libver=_LIBVER, track_order=True) as hdf5:
             for name, _, vectors in sentences():
