@@ -39,9 +39,11 @@ def elmo(*arguments, text=""):
     return done.stdout.decode("utf-8").replace("\r\n", "\n")
 
 
-def test_vectors_of_standard_input(tmp_path, shared_bilm):
+def test_a_worker_computes_vectors_of_standard_input(tmp_path, shared_bilm):
     out = tmp_path / "vectors.hdf5"
-    assert f"{out}: 2 lines, 8 tokens" in elmo("embed", "-", out, "--all", text=TEXT)
+    assert f"{out}: 2 lines, 8 tokens" in elmo(
+        "embed", "-", out, "--all", "--num-workers", 1, text=TEXT
+    )
     with h5py.File(out) as file:
         assert set(json.loads(file["sentence_to_index"][0])) == set(TEXT.splitlines())
         for number, expected in enumerate(embed_sentences(shared_bilm, SENTENCES)):
@@ -59,12 +61,11 @@ def test_surprisal_of_standard_input_is_printed_in_utf_8(monkeypatch):
     assert [word for word in words if word not in ("<S>", "</S>")] == sum(SENTENCES, [])
 
 
-def test_a_worker_writes_the_same_file(text, tmp_path, shared_bilm):
-    files = [tmp_path / "alone.safetensors", tmp_path / "worker.safetensors"]
-    # Twice, to replace the file.
-    for number, file in enumerate((files[0], *files)):
-        dump_embeddings(shared_bilm, text, file, DumpOptions(), True, num_workers=number // 2)
-    assert files[0].read_bytes() == files[1].read_bytes()
+@pytest.mark.parametrize("suffix", [".hdf5", ".safetensors"])
+def test_a_file_of_vectors_is_replaced(text, tmp_path, shared_bilm, suffix):
+    for _ in range(2):
+        dump_embeddings(shared_bilm, text, tmp_path / f"out{suffix}", DumpOptions(), force=True)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [f"out{suffix}", "text.txt"]
 
 
 def test_surprisal_in_a_file_and_neighbours(text, tmp_path, capsys, monkeypatch):
