@@ -92,27 +92,30 @@ def whole_number(text: str, allowed: range, expected: str) -> int:
 positive_number = partial(whole_number, allowed=range(1, 2**63), expected="above 0")
 
 
-def device_option(default: Optional[str] = "cpu") -> Any:
-    help = "cpu, cuda, cuda:1 or, for a biLM alone, mps"
-    help += "" if default else " (default: a GPU if there is one)"
-    # The older name takes AllenNLP's numbers. Both take both.
-    return option(help, default, short="--cuda-device", type=_device_name)
+class Device(str):
+    """`cpu`, `cuda:N` or `mps`. Also parses AllenNLP's numbers: of a GPU, or -1 for the CPU."""
 
+    def __new__(cls, text: str) -> "Device":
+        name = {"-1": "cpu", "cuda": "cuda:0"}.get(text, text)
+        name = f"cuda:{name}" if name.isdecimal() else name
+        if not re.fullmatch(r"cpu|mps|cuda:[0-9]+", name):
+            raise ArgumentTypeError(f"expected cpu, cuda, cuda:1 or mps, found {text}")
+        return super().__new__(cls, name)
 
-def _device_name(text: str) -> str:
-    name = {"-1": "cpu", "cuda": "cuda:0"}.get(text, f"cuda:{text}" if text.isdecimal() else text)
-    if not re.fullmatch(r"cpu|mps|cuda:[0-9]+", name):
-        raise ArgumentTypeError(f"expected cpu, cuda, cuda:1 or mps, found {text}")
-    return name
+    @staticmethod
+    def option(default: Optional[str] = "cpu") -> Any:
+        help = "cpu, cuda, cuda:1 or, for a biLM alone, mps"
+        help += "" if default else " (default: a GPU if there is one)"
+        return option(help, default, short="--cuda-device")
 
-
-def cuda_number(device: str) -> int:
-    """AllenNLP's number of a GPU, -1 for the CPU. Raises `ConfigurationError` for `mps`."""
-    if device == "mps":
-        raise ConfigurationError(
-            "--device mps: trained models run on cpu and cuda. Leave it out to run on the CPU."
-        )
-    return -1 if device == "cpu" else int(device.removeprefix("cuda:"))
+    @property
+    def number(self) -> int:
+        """AllenNLP's number. Raises `ConfigurationError` for `mps`, which has none."""
+        if self == "mps":
+            raise ConfigurationError(
+                "--device mps: trained models run on cpu and cuda. Leave it out to run on the CPU."
+            )
+        return -1 if self == "cpu" else int(self.removeprefix("cuda:"))
 
 
 def decoding_errors_option() -> Any:

@@ -18,10 +18,9 @@ from elmo_plugin.bilm.files.folders import check_export_folder, save_bilm
 from elmo_plugin.bilm.files.softmax import SoftmaxWeights
 from elmo_plugin.bilm.pretraining.text import TextPath, decoded
 from elmo_plugin.commands.arguments import (
+    Device,
     PositiveInt,
-    cuda_number,
     decoding_errors_option,
-    device_option,
     flag,
     option,
     positional,
@@ -48,14 +47,14 @@ class BilmArguments:
         "options of the biLM, path or URL, in place of --bilm (default: ELMO_OPTIONS)"
     )
     weight_file: Optional[str] = option("weights of the biLM, path or URL (default: ELMO_WEIGHTS)")
-    device: str = device_option()
+    device: Device = Device.option()
     bfloat16: bool = flag(
         "compute in bfloat16: faster where the processor has it, within 1 %% of float32"
     )
 
     def load_bilm(self) -> Bilm:
         num_gpus, has_mps = torch.cuda.device_count(), torch.backends.mps.is_available()
-        if not (has_mps if self.device == "mps" else cuda_number(self.device) < num_gpus):
+        if not (has_mps if self.device == "mps" else self.device.number < num_gpus):
             raise ConfigurationError(
                 f"--device {self.device}: PyTorch finds {num_gpus} CUDA devices, numbered from 0, "
                 f"and {'an' if has_mps else 'no'} MPS device. Leave it out to run on the CPU."

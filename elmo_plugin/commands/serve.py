@@ -23,13 +23,7 @@ import torch
 
 import elmo_plugin
 from elmo_plugin.analysis.neighbours import ContextIndex
-from elmo_plugin.commands.arguments import (
-    PositiveInt,
-    cuda_number,
-    option,
-    positional,
-    whole_number,
-)
+from elmo_plugin.commands.arguments import PositiveInt, option, positional, whole_number
 from elmo_plugin.commands.bilm_arguments import BilmArguments
 from elmo_plugin.commands.command import say
 from elmo_plugin.serve.app import make_app
@@ -74,7 +68,7 @@ def run(args: Options) -> str:
     for package in ("fastapi", "uvicorn"):
         optional_package(package, "A server", "'elmo-plugin[serve]'")
     listen(args.host, args.port).close()
-    number = cuda_number(args.device)
+    number = args.device.number
     limits = Limits(max_words=args.max_words)
     bilm = args.load_bilm()
     index = None if args.neighbours is None else ContextIndex(args.neighbours)

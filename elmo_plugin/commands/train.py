@@ -28,9 +28,8 @@ from allennlp.predictors import Predictor
 
 from elmo_plugin.commands.arguments import (
     AT_MOST_ONE,
+    Device,
     PositiveInt,
-    cuda_number,
-    device_option,
     flag,
     option,
     positional,
@@ -89,7 +88,7 @@ class Options:
         "or else text",
         metavar="NAME=VALUE",
     )
-    device: Optional[str] = device_option(None)
+    device: Optional[Device] = Device.option(None)
     recover: bool = flag("continue the training in OUT", "of the folder")
     force: bool = flag("delete OUT first", "of the folder")
     check_only: bool = flag("show what is in the corpora, and stop")
@@ -130,7 +129,7 @@ def run(args: Options) -> str:
         vectors=args.vectors,
         seed=args.seed,
         settings=[*epochs, *(args.set or [])],
-        cuda_device=None if args.device is None else cuda_number(args.device),
+        cuda_device=None if args.device is None else args.device.number,
     )
     example = _show_corpora(Params(params).duplicate(), args.test)
     if out is None or args.check_only:
@@ -224,7 +223,7 @@ def _report(args: Options, out: Path, example: str) -> str:
     scores = {n.removeprefix(start): v for n, v in metrics.items() if n.startswith(start)}
     lines = ["", "dev, best epoch", format_metrics(scores)]
     if args.test:
-        device = cuda_number(args.device or "cpu")
+        device = -1 if args.device is None else args.device.number
         (scores,) = evaluate(str(out), [find_file(args.test)], device)
         lines += ["", "test", format_metrics(scores)]
     lines += ["", f"{out / 'model.tar.gz'} is the model. To use it:"]

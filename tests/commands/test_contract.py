@@ -19,9 +19,8 @@ from allennlp.commands.subcommand import Subcommand
 from elmo_plugin import __version__
 from elmo_plugin.commands.arguments import (
     EXACTLY_ONE,
+    Device,
     add_arguments,
-    cuda_number,
-    device_option,
     flag,
     option,
     positional,
@@ -236,7 +235,7 @@ def test_a_dataclass_declares_the_arguments_and_holds_what_was_parsed(monkeypatc
 
 @dataclass(kw_only=True)
 class OnDevice:
-    device: str = device_option()
+    device: Device = Device.option()
 
 
 @pytest.mark.parametrize(
@@ -259,6 +258,5 @@ def test_a_device_by_its_name_or_number(line, device, number):
         with pytest.raises(argparse.ArgumentError, match="expected cpu, cuda, cuda:1 or mps"):
             parser.parse_args(line.split())
         return
-    assert read_options(OnDevice, parser.parse_args(line.split())).device == device
-    if number is not None:
-        assert cuda_number(device) == number
+    found = read_options(OnDevice, parser.parse_args(line.split())).device
+    assert found == device and (number is None or found.number == number)

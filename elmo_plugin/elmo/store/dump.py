@@ -66,14 +66,12 @@ class DumpFile(ResumableFile):
         index: Optional[str] = None
         without = self.state.get("sentence_keys") or self.state.get("forget_sentences")
         if self._format.has_index and not without:
-            index = self._index()
+            names: Dict[str, str] = {}
+            # Without the vectors: Windows could not remove their file while it is mapped.
+            for name, words in ((each.name, each.words) for each in self._sentences()):
+                names.setdefault(" ".join(words), name)
+            index = json.dumps(names)
         self.finish(lambda path: self._format.write(path, self._sentences, attributes, index))
-
-    def _index(self) -> str:
-        names: Dict[str, str] = {}
-        for name, words, _ in self._sentences():
-            names.setdefault(" ".join(words), name)
-        return json.dumps(names)
 
     def _sentences(self) -> Iterator[EmbeddedSentence]:
         """Sentences in the order of the lines; if they are keys, only the first of equal ones."""
