@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Iterator, Optional, TextIO, Tuple, Union
 
 from elmo_plugin.util.errors import check_one_of
-from elmo_plugin.util.files import is_pipe, local_path
+from elmo_plugin.util.files import STDIN_PATH, is_pipe, local_path
 
 # A path or a URL.
 FilePath = Union[str, os.PathLike]
@@ -109,7 +109,8 @@ def _open(path: Source, newline: Optional[str], errors: str) -> TextIO:
         if os.path.isdir(found):
             raise IsADirectoryError(f"{found} is a folder; expected a text file.")
         # Windows has no path of standard input.
-        binary = open(found if os.path.exists(found) else 0, "rb", closefd=os.path.exists(found))
+        is_path = found != STDIN_PATH or os.path.exists(found)
+        binary = open(found if is_path else 0, "rb", closefd=is_path)
     # Downloaded copies have no suffix, and a pipe can be read only once, so peek.
     if binary.peek(len(_GZIP_MAGIC)).startswith(_GZIP_MAGIC):
         compressed = gzip.GzipFile(fileobj=binary)
