@@ -36,7 +36,7 @@ def main(arguments: Optional[List[str]] = None) -> None:
     arguments = sys.argv[1:] if arguments is None else arguments
     for stream in (sys.stdout, sys.stderr):
         # Windows would write files and pipes in a code page, which lacks most characters.
-        if isinstance(stream, io.TextIOWrapper):
+        if isinstance(stream, io.TextIOWrapper) and stream.encoding.lower() != "utf-8":
             stream.reconfigure(encoding="utf-8", errors=stream.errors)
     parser = ArgumentParser(
         prog="elmo",
