@@ -39,7 +39,12 @@ _MODULES = {
 def __getattr__(name: str) -> Any:
     if name not in (*__all__, *_MODULES):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(_MODULES.get(name, "elmo_plugin.bilm")), name)
+    try:
+        module = import_module(_MODULES.get(name, "elmo_plugin.bilm"))
+    except AttributeError as error:
+        # Python would say that it cannot import the name, and not why.
+        raise ImportError(f"elmo_plugin.{name} cannot be imported: {error}") from error
+    value = globals()[name] = getattr(module, name)
     return value
 
 

@@ -102,7 +102,7 @@ class Scorer:
         losses = next_word_losses(torch.cat([before, after]), self._weight, self._bias, targets)
         scores, first = [], 0
         # Shape: (2, num_predictions)
-        of_directions = losses.double().cpu().numpy().reshape(2, -1)
+        of_directions = losses.cpu().double().numpy().reshape(2, -1)
         if not numpy.isfinite(of_directions).all():
             raise ConfigurationError(
                 "Expected finite surprisals, found NaN or infinity. The weights of the biLM or of "

@@ -85,7 +85,7 @@ def check_for_gpu(device: Any) -> None:
         if index is not None and index >= num_gpus:
             raise ConfigurationError(
                 f"There is no GPU {index}: PyTorch finds {num_gpus}. To compute on the CPU, leave "
-                "out --cuda-device, or set `cuda_device` to -1."
+                "out --device (--cuda-device), or set `cuda_device` to -1."
             )
 
 

@@ -6,12 +6,14 @@ or more values (an option can then be given several times), `~` in a `Path` is e
 `PositiveInt` is above 0. Commands share arguments by inheriting from a dataclass.
 """
 
+import re
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from dataclasses import MISSING, field, fields
 from functools import partial
 from pathlib import Path
-from typing import Any, Dict, NewType, Type, TypeVar, Union, get_args, get_origin
+from typing import Any, Dict, NewType, Optional, Type, TypeVar, Union, get_args, get_origin
 
+from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.files import expanded
 from elmo_plugin.util.text_files import DECODING_ERRORS
 
@@ -47,7 +49,8 @@ def add_arguments(parser: ArgumentParser, options: type) -> None:
         names, settings = [each.name], {**_of_annotation(each.type), **each.metadata}
         if each.default is not MISSING:
             names = [*settings.pop("short", "").split(), f"--{each.name.replace('_', '-')}"]
-            settings["default"] = each.default
+            names.sort(key=len)
+            settings.update(default=each.default, dest=each.name)
             if each.default not in (None, False) and "default" not in settings["help"]:
                 settings["help"] += f" (default: {each.default})"
             if settings.get("nargs") == "+":
@@ -87,6 +90,32 @@ def whole_number(text: str, allowed: range, expected: str) -> int:
 
 
 positive_number = partial(whole_number, allowed=range(1, 2**63), expected="above 0")
+
+
+class Device(str):
+    """`cpu`, `cuda:N` or `mps`. Also parses AllenNLP's numbers: of a GPU, or -1 for the CPU."""
+
+    def __new__(cls, text: str) -> "Device":
+        name = {"-1": "cpu", "cuda": "cuda:0"}.get(text, text)
+        name = f"cuda:{name}" if name.isdecimal() else name
+        if not re.fullmatch(r"cpu|mps|cuda:[0-9]+", name):
+            raise ArgumentTypeError(f"expected cpu, cuda, cuda:1 or mps, found {text}")
+        return super().__new__(cls, name)
+
+    @staticmethod
+    def option(default: Optional[str] = "cpu") -> Any:
+        help = "cpu, cuda, cuda:1 or, for a biLM alone, mps"
+        help += "" if default else " (default: a GPU if there is one)"
+        return option(help, default, short="--cuda-device")
+
+    @property
+    def number(self) -> int:
+        """AllenNLP's number. Raises `ConfigurationError` for `mps`, which has none."""
+        if self == "mps":
+            raise ConfigurationError(
+                "--device mps: trained models run on cpu and cuda. Leave it out to run on the CPU."
+            )
+        return -1 if self == "cpu" else int(self.removeprefix("cuda:"))
 
 
 def decoding_errors_option() -> Any:

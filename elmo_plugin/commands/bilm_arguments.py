@@ -18,6 +18,7 @@ from elmo_plugin.bilm.files.folders import check_export_folder, save_bilm
 from elmo_plugin.bilm.files.softmax import SoftmaxWeights
 from elmo_plugin.bilm.pretraining.text import TextPath, decoded
 from elmo_plugin.commands.arguments import (
+    Device,
     PositiveInt,
     decoding_errors_option,
     flag,
@@ -29,7 +30,7 @@ from elmo_plugin.corpora.sentence_per_line import DigestedText
 from elmo_plugin.corpora.tokenizer import tokenizer_of
 from elmo_plugin.environment import chosen_bilm
 from elmo_plugin.util.errors import ConfigurationError
-from elmo_plugin.util.files import is_pipe
+from elmo_plugin.util.files import STDIN_PATH, is_pipe
 from elmo_plugin.util.text_files import DecodedPath
 
 
@@ -46,16 +47,17 @@ class BilmArguments:
         "options of the biLM, path or URL, in place of --bilm (default: ELMO_OPTIONS)"
     )
     weight_file: Optional[str] = option("weights of the biLM, path or URL (default: ELMO_WEIGHTS)")
-    cuda_device: int = option("number of the GPU (default: -1, the CPU)", -1)
+    device: Device = Device.option()
     bfloat16: bool = flag(
         "compute in bfloat16: faster where the processor has it, within 1 %% of float32"
     )
 
     def load_bilm(self) -> Bilm:
-        if not -1 <= self.cuda_device < torch.cuda.device_count():
+        num_gpus, has_mps = torch.cuda.device_count(), torch.backends.mps.is_available()
+        if not (has_mps if self.device == "mps" else self.device.number < num_gpus):
             raise ConfigurationError(
-                f"--cuda-device {self.cuda_device}: PyTorch finds {torch.cuda.device_count()} CUDA "
-                "devices, numbered from 0; -1 is the CPU. Leave it out to run on the CPU."
+                f"--device {self.device}: PyTorch finds {num_gpus} CUDA devices, numbered from 0, "
+                f"and {'an' if has_mps else 'no'} MPS device. Leave it out to run on the CPU."
             )
         dtype = "bfloat16" if self.bfloat16 else "float32"
         name, weights = chosen_bilm(self.bilm, self.options_file, self.weight_file)
@@ -63,10 +65,7 @@ class BilmArguments:
             self.bilm = str(name)
         else:
             self.options_file, self.weight_file = str(name), str(weights)
-        bilm = load_bilm(name, weights, dtype=dtype)
-        if self.cuda_device >= 0:
-            bilm = bilm.to(torch.device("cuda", self.cuda_device))
-        return bilm
+        return load_bilm(name, weights, dtype=dtype).to(self.device)
 
     def find_softmax(self) -> Optional[SoftmaxWeights]:
         """The softmax of the biLM that `load_bilm` has loaded; `None` if it comes without one."""
@@ -126,7 +125,7 @@ def text_path(name: str) -> str:
             f"Standard input: expected a file from its start or a pipe, found a file at byte "
             f"{offset}. Put `cat |` before the command to read the rest."
         )
-    return "/dev/stdin"
+    return STDIN_PATH
 
 
 def counted(paths: Sequence[Union[str, os.PathLike]]) -> Optional[DigestedText]:

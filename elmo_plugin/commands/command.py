@@ -106,7 +106,7 @@ def _sentence(error: BaseException, stopped: str) -> Optional[str]:
     if type(error).__name__ == "OutOfMemoryError":
         return (
             "the GPU has too little memory. Lower --batch-size if the command has it, or leave out "
-            "--cuda-device to run on the CPU."
+            "--device to run on the CPU."
         )
     if isinstance(error, OSError) and error.errno in NO_SPACE:
         return (

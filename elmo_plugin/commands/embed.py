@@ -125,9 +125,9 @@ class Options(TextBilmArguments):
 def run(args: Options) -> str:
     is_folder = os.path.isdir(args.input_file)
     has_ray = args.ray is not None
-    if (has_ray or args.num_workers) and args.cuda_device >= 0:
+    if (has_ray or args.num_workers) and args.device != "cpu":
         raise ConfigurationError(
-            "--ray and --num-workers are for CPUs. Leave them out, or leave out --cuda-device."
+            "--ray and --num-workers are for CPUs. Leave them out, or leave out --device."
         )
     if has_ray and not is_folder:
         raise ConfigurationError(

@@ -18,7 +18,7 @@ from typing import Any, Dict, List, Optional, Sequence
 
 from allennlp.commands import evaluate as allennlp_evaluate
 
-from elmo_plugin.commands.arguments import flag, option, positional
+from elmo_plugin.commands.arguments import Device, flag, option, positional
 from elmo_plugin.commands.metrics import format_metrics
 from elmo_plugin.console import quieten
 from elmo_plugin.util.atomic_write import check_output, write_json
@@ -38,7 +38,7 @@ class Options:
         metavar="OUT",
     )
     force: bool = flag("replace OUT")
-    cuda_device: int = option("GPU, or -1 for the CPU", -1)
+    device: Device = Device.option()
 
 
 def run(args: Options) -> str:
@@ -46,7 +46,7 @@ def run(args: Options) -> str:
     output = args.output_file and check_output(args.output_file, args.force)
     # Found here, so that a missing one is named before the model is loaded.
     files = [find_file(path) for path in args.files]
-    read = evaluate(find_archive(args.archive), files, args.cuda_device)
+    read = evaluate(find_archive(args.archive), files, args.device.number)
     metrics = dict(zip(args.files, read))
     if output:
         write_json(output, metrics if len(metrics) > 1 else read[0])

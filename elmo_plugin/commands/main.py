@@ -1,5 +1,6 @@
 """The command `elmo`: commands that need no AllenNLP, and those of trained models."""
 
+import io
 import sys
 from argparse import ArgumentParser
 from typing import Dict, List, Optional
@@ -34,6 +35,10 @@ _OF_ALLENNLP = ("train", "predict", "evaluate")
 def main(arguments: Optional[List[str]] = None) -> None:
     """Runs one of `COMMANDS`, by default with the arguments of the process."""
     arguments = sys.argv[1:] if arguments is None else arguments
+    for stream in (sys.stdout, sys.stderr):
+        # Windows would write files and pipes in a code page, which lacks most characters.
+        if isinstance(stream, io.TextIOWrapper) and stream.encoding.lower() != "utf-8":
+            stream.reconfigure(encoding="utf-8", errors=stream.errors)
     parser = ArgumentParser(
         prog="elmo",
         description="ELMo, deep contextualized word representations. These commands need no "

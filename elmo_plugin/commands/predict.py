@@ -25,7 +25,7 @@ from allennlp.common.util import lazy_groups_of
 from allennlp.predictors import Predictor
 
 import elmo_plugin
-from elmo_plugin.commands.arguments import PositiveInt, flag, option, positional
+from elmo_plugin.commands.arguments import Device, PositiveInt, flag, option, positional
 from elmo_plugin.commands.command import say
 from elmo_plugin.console import quieten
 from elmo_plugin.corpora.json_lines import parse_object
@@ -59,7 +59,7 @@ class Options:
     )
     force: bool = flag("replace OUT")
     batch_size: PositiveInt = option("maximum number of inputs computed at once", 32)
-    cuda_device: int = option("GPU, or -1 for the CPU", -1)
+    device: Device = Device.option()
     predictor_args: str = option(
         """parameters of the task's predictor, such as '{"spacy_model": "en_core_web_sm"}' """
         "(default: none)",
@@ -109,7 +109,7 @@ def _predictor(args: Options) -> TaskPredictor:
     archive_file = find_archive(args.archive)
     settings = parse_object(args.predictor_args or "{}", "--predictor-args")
     # Limits of the archive's reader apply to training only.
-    archive = elmo_plugin.load_archive(archive_file, args.cuda_device, every_instance=True)
+    archive = elmo_plugin.load_archive(archive_file, args.device.number, every_instance=True)
     predictor = Predictor.from_archive(
         archive, extra_args={"output_format": args.format, **settings}
     )

@@ -68,14 +68,14 @@ def run(args: Options) -> str:
     for package in ("fastapi", "uvicorn"):
         optional_package(package, "A server", "fastapi uvicorn")
     listen(args.host, args.port).close()
+    number = args.device.number
     limits = Limits(max_words=args.max_words)
     bilm = args.load_bilm()
     index = None if args.neighbours is None else ContextIndex(args.neighbours)
     softmax = args.find_softmax()
     words = WordAnalyzer(bilm, softmax, index, limits)
     overrides = {"model.dtype": "bfloat16"} if args.bfloat16 else {}
-    device = args.cuda_device
-    load = partial(elmo_plugin.load_predictor, cuda_device=device, overrides=overrides)
+    load = partial(elmo_plugin.load_predictor, cuda_device=number, overrides=overrides)
     shipped = [path for name, path in shipped_archives().items() if name != TAGGER]
     tasks = load_tasks([*map(find_archive, args.archive)] or shipped, load, limits)
     app = make_app(tasks, words, limits, args.batch_size, args.max_queue_size)

@@ -26,7 +26,14 @@ from allennlp.data import DatasetReader
 from allennlp.models import Model
 from allennlp.predictors import Predictor
 
-from elmo_plugin.commands.arguments import AT_MOST_ONE, PositiveInt, flag, option, positional
+from elmo_plugin.commands.arguments import (
+    AT_MOST_ONE,
+    Device,
+    PositiveInt,
+    flag,
+    option,
+    positional,
+)
 from elmo_plugin.commands.command import say
 from elmo_plugin.commands.evaluate import evaluate
 from elmo_plugin.commands.experiment_file import TASKS, make_experiment
@@ -80,7 +87,7 @@ class Options:
         "or else text",
         metavar="NAME=VALUE",
     )
-    cuda_device: Optional[int] = option("GPU, or -1 for the CPU (default: a GPU if there is one)")
+    device: Optional[Device] = Device.option(None)
     recover: bool = flag("continue the training in OUT", "of the folder")
     force: bool = flag("delete OUT first", "of the folder")
     check_only: bool = flag("show what is in the corpora, and stop")
@@ -121,7 +128,7 @@ def run(args: Options) -> str:
         vectors=args.vectors,
         seed=args.seed,
         settings=[*epochs, *(args.set or [])],
-        cuda_device=args.cuda_device,
+        cuda_device=None if args.device is None else args.device.number,
     )
     example = _show_corpora(Params(params).duplicate(), args.test)
     if out is None or args.check_only:
@@ -214,7 +221,7 @@ def _report(args: Options, out: Path, example: str) -> str:
     scores = {n.removeprefix(start): v for n, v in metrics.items() if n.startswith(start)}
     lines = ["", "dev, best epoch", format_metrics(scores)]
     if args.test:
-        device = -1 if args.cuda_device is None else args.cuda_device
+        device = -1 if args.device is None else args.device.number
         (scores,) = evaluate(str(out), [find_file(args.test)], device)
         lines += ["", "test", format_metrics(scores)]
     lines += ["", f"{out / 'model.tar.gz'} is the model. To use it:"]

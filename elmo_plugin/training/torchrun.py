@@ -8,6 +8,7 @@ import json
 import os
 import signal
 import socket
+import sys
 import time
 from pathlib import Path
 from typing import Any, List
@@ -48,7 +49,8 @@ def train_under_torchrun(
     not see the files of process 0, or the machine has fewer devices than processes.
     """
     # A process that outlived torchrun's agent would write into the folder of the repeated command.
-    end_with_parent(os.getppid(), signal.SIGKILL)
+    if sys.platform != "win32":
+        end_with_parent(os.getppid(), signal.SIGKILL)
     store, rank, world_size = next(distributed.rendezvous("env://"))
     if rank == 0:
         _prepare(params, folder, recover, force, dry_run)

@@ -40,7 +40,8 @@ def atomic_write(path: Union[str, PathLike]) -> Iterator[Path]:
     unfinished = Path(f"{path}{unfinished_suffix()}")
     try:
         yield unfinished
-        with open(unfinished, "rb") as written:
+        # Windows syncs only files that are open for writing.
+        with open(unfinished, "r+b") as written:
             os.fsync(written.fileno())
         os.replace(unfinished, path)
     except OSError as error:
@@ -70,8 +71,10 @@ def _computer() -> str:
 def remove_abandoned(folder: Path) -> None:
     """
     Removes what killed processes of this computer left unfinished. Files of other computers stay,
-    because their processes may still run.
+    because their processes may still run. On Windows all stay: `os.kill` would stop processes.
     """
+    if os.name == "nt":
+        return
     of_computer = f"{_computer()}{UNFINISHED}"
     for path in folder.glob(f"*.*{glob.escape(of_computer)}"):
         number = path.name.removesuffix(of_computer).rpartition(".")[2]
@@ -86,7 +89,7 @@ def remove_abandoned(folder: Path) -> None:
 def write_json(path: Union[str, PathLike], content: Any, indent: Optional[int] = 2) -> None:
     """Writes JSON and a line end with `atomic_write`."""
     with atomic_write(path) as unfinished:
-        unfinished.write_text(f"{json.dumps(content, indent=indent)}\n", encoding="utf-8")
+        unfinished.write_bytes(f"{json.dumps(content, indent=indent)}\n".encode())
 
 
 def write_json_rows(path: Union[str, PathLike], content: Any, first_key: str) -> None:
@@ -95,7 +98,7 @@ def write_json_rows(path: Union[str, PathLike], content: Any, first_key: str) ->
     text = json.dumps(content, ensure_ascii=False).replace(f", {row}", f",\n{row}")
     with atomic_write(path) as unfinished:
         # The name of a file may have bytes that are not UTF-8.
-        unfinished.write_text(f"{text}\n", encoding="utf-8", errors="backslashreplace")
+        unfinished.write_bytes(f"{text}\n".encode(errors="backslashreplace"))
 
 
 def check_output(path: Union[str, PathLike], force: bool) -> Path:

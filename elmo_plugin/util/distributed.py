@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import sys
 from typing import Any, List, Tuple, TypeVar
 
 import torch
@@ -13,7 +14,7 @@ Value = TypeVar("Value")
 # Option of Linux's `prctl` for the signal that a process gets when its parent ends.
 _PR_SET_PDEATHSIG = 1
 # Loaded here, because a process should do little between fork and exec.
-_LIBC = ctypes.CDLL(None)
+_LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
 
 
 def rank_and_world_size() -> Tuple[int, int]:
@@ -57,9 +58,10 @@ def threads_per_process(num_processes: int) -> int:
 
 def end_with_parent(parent: int, signal_number: int) -> None:
     """
-    Sends this process a signal when the thread that started it ends. Exits at once if the process
-    `parent` has already ended.
+    On Linux, sends this process a signal when the thread that started it ends. Exits at once if
+    the process `parent` has already ended.
     """
-    _LIBC.prctl(_PR_SET_PDEATHSIG, signal_number)
+    if _LIBC is not None:
+        _LIBC.prctl(_PR_SET_PDEATHSIG, signal_number)
     if os.getppid() != parent:
         os._exit(1)

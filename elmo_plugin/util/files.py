@@ -21,6 +21,8 @@ from elmo_plugin.util.progress import progress
 #: Errors of a full disk, or of a limit on what a user may write.
 NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
+#: The path of standard input. `numbered_lines` reads it where there is no such file, too.
+STDIN_PATH = "/dev/stdin"
 _BLOCK = 1 << 20
 # Without an answer for so many seconds, the connection counts as broken.
 _TIMEOUT = 60
@@ -36,7 +38,9 @@ def expanded(path: Union[str, PathLike]) -> Path:
 
 def is_pipe(path: Union[str, PathLike]) -> bool:
     """Whether a path is neither a file nor a folder: a pipe can be read only once."""
-    return os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
+    if not os.path.exists(path):
+        return os.fspath(path) == STDIN_PATH
+    return not os.path.isfile(path) and not os.path.isdir(path)
 
 
 def cache_folder() -> Optional[Path]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Iterator, Optional, TextIO, Tuple, Union
 
 from elmo_plugin.util.errors import check_one_of
-from elmo_plugin.util.files import local_path
+from elmo_plugin.util.files import STDIN_PATH, is_pipe, local_path
 
 # A path or a URL.
 FilePath = Union[str, os.PathLike]
@@ -62,7 +62,7 @@ def find_file(path: FilePath) -> str:
         return local_path(path)
     path = os.path.expanduser(path)
     for candidate in (path, path + ".gz"):
-        if os.path.exists(candidate):
+        if os.path.exists(candidate) or is_pipe(candidate):
             return candidate
     raise FileNotFoundError(
         f"No such file: looked for {path} and {path}.gz. Correct the path, or ELMO_DATA if it is a "
@@ -108,7 +108,9 @@ def _open(path: Source, newline: Optional[str], errors: str) -> TextIO:
         found = find_file(path)
         if os.path.isdir(found):
             raise IsADirectoryError(f"{found} is a folder; expected a text file.")
-        binary = open(found, "rb")
+        # Windows has no path of standard input.
+        is_path = found != STDIN_PATH or os.path.exists(found)
+        binary = open(found if is_path else 0, "rb", closefd=is_path)
     # Downloaded copies have no suffix, and a pipe can be read only once, so peek.
     if binary.peek(len(_GZIP_MAGIC)).startswith(_GZIP_MAGIC):
         compressed = gzip.GzipFile(fileobj=binary)

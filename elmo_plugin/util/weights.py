@@ -98,8 +98,9 @@ def _read(path: Union[str, PathLike], location: str, check: bool, mapped: bool) 
             if damaged is not None:
                 raise ValueError(f"{damaged!r} in it does not match its checksum")
             file.seek(0)
-            # To map a file into memory, torch opens it by its name.
-            mapped = mapped and is_zip
+            # To map a file into memory, torch opens it by its name. On Windows, the folder of an
+            # unpacked archive could then not be removed.
+            mapped = mapped and is_zip and os.name != "nt"
             opened = path if mapped else file
             state = torch.load(opened, map_location="cpu", weights_only=True, mmap=mapped)
         if not isinstance(state, dict) or not all(isinstance(name, str) for name in state):

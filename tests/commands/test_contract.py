@@ -19,6 +19,7 @@ from allennlp.commands.subcommand import Subcommand
 from elmo_plugin import __version__
 from elmo_plugin.commands.arguments import (
     EXACTLY_ONE,
+    Device,
     add_arguments,
     flag,
     option,
@@ -230,3 +231,32 @@ def test_a_dataclass_declares_the_arguments_and_holds_what_was_parsed(monkeypatc
     given |= {"rate": 0.5, "layer_names": ["x", "y", "z"], "depth": 4}
     line = "a b ~/c --slow --rate .5 -l x y --depth 4 --layer-names z"
     assert parsed(line) == Outer(**given, slow=True)
+
+
+@dataclass(kw_only=True)
+class OnDevice:
+    device: Device = Device.option()
+
+
+@pytest.mark.parametrize(
+    "line, device, number",
+    [
+        ("", "cpu", -1),
+        ("--device cpu", "cpu", -1),
+        ("--device cuda", "cuda:0", 0),
+        ("--device cuda:2", "cuda:2", 2),
+        ("--cuda-device -1", "cpu", -1),
+        ("--cuda-device 1", "cuda:1", 1),
+        ("--device mps", "mps", None),
+        ("--device gpu", None, None),
+    ],
+)
+def test_a_device_by_its_name_or_number(line, device, number):
+    parser = argparse.ArgumentParser(exit_on_error=False)
+    add_arguments(parser, OnDevice)
+    if device is None:
+        with pytest.raises(argparse.ArgumentError, match="expected cpu, cuda, cuda:1 or mps"):
+            parser.parse_args(line.split())
+        return
+    found = read_options(OnDevice, parser.parse_args(line.split())).device
+    assert found == device and (number is None or found.number == number)

@@ -72,6 +72,9 @@ MISTAKES = [
     ("neighbours query index", "Expected a sentence with one word in brackets"),
     # Options.
     ("embed text.txt new --all --cuda-device 99", "CUDA devices"),
+    ("embed text.txt new --all --device cuda:99", "CUDA devices"),
+    ("embed text.txt new --all --device mps", "no MPS device"),
+    ("serve --port 0 --device mps", "trained models run on cpu and cuda"),
     ("embed text.txt new --all --num-workers 2 --cuda-device 0", "--num-workers are for CPUs"),
     ("embed text.txt new.hdf5 --all --compression zstd", "zstd: .hdf5 has gzip or"),
     (

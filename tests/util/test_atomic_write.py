@@ -109,6 +109,7 @@ def test_rows_of_json_are_on_lines_of_their_own(tmp_path):
     assert text.splitlines()[1] == '{"name": "two"}]}' and text.endswith("\n")
 
 
+@pytest.mark.posix
 def test_what_killed_processes_left_is_removed_and_what_running_ones_write_stays(tmp_path):
     process = subprocess.Popen(["sleep", "60"])
     host = f"{socket.gethostname()}-{os.stat('/proc/self/ns/pid').st_ino}"
@@ -130,6 +131,7 @@ def test_what_killed_processes_left_is_removed_and_what_running_ones_write_stays
     assert sorted(os.listdir(tmp_path)) == sorted([*kept[1:], "first", "second"])
 
 
+@pytest.mark.posix
 def test_a_kill_leaves_a_file_that_the_next_process_removes(tmp_path):
     script = "import os, sys; from elmo_plugin.util.atomic_write import atomic_write\n"
     script += "with atomic_write(sys.argv[1]) as path: path.touch(); os.kill(os.getpid(), 9)"

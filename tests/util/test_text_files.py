@@ -30,6 +30,7 @@ def test_the_gz_twin_is_read_only_when_the_plain_file_is_absent(tmp_path, monkey
     assert list(numbered_lines("~/text.txt")) == [(1, "plain")]
 
 
+@pytest.mark.posix
 def test_a_compressed_pipe_is_read(tmp_path):
     read, write = os.pipe()
     os.write(write, gzip.compress("naïve text\n".encode()))

@@ -111,7 +111,7 @@ def _save_files(
         words = [(word, None) for word in bilm.options.words]
         write_vocabulary(words, options_file.with_name(VOCABULARY_FILE))
     with atomic_write(options_file) as unfinished:
-        unfinished.write_text(bilm.options.to_json(**changes), encoding="utf-8")
+        unfinished.write_bytes(bilm.options.to_json(**changes).encode())
 
 
 def _move(unfinished: Path, folder: Path) -> None:

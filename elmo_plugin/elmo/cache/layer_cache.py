@@ -203,6 +203,7 @@ def _disable_in_child() -> None:
         cache._disable()
 
 
-os.register_at_fork(after_in_child=_disable_in_child)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_disable_in_child)
 # Unlike `atexit`, this is also called when a process of a distributed training ends.
 Finalize(None, LayerCache.close_all, exitpriority=10)

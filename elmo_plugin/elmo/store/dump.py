@@ -23,7 +23,7 @@ from elmo_plugin.elmo.store.sentence_vectors import (
 from elmo_plugin.elmo.token_batches import Sentence, sentence_groups
 from elmo_plugin.util.atomic_write import UNFINISHED
 from elmo_plugin.util.errors import ConfigurationError
-from elmo_plugin.util.files import expanded
+from elmo_plugin.util.files import expanded, is_pipe
 from elmo_plugin.util.text_files import find_file, language_of
 
 FORMAT_VERSION = 1
@@ -65,7 +65,8 @@ class DumpFile(ResumableFile):
         index: Optional[str] = None
         if self._format.has_index and not self.state.get("forget_sentences"):
             names: Dict[str, str] = {}
-            for name, words, _ in self._sentences():
+            # Without the vectors: Windows could not remove their file while it is mapped.
+            for name, words in ((each.name, each.words) for each in self._sentences()):
                 names.setdefault(" ".join(words), name)
             index = json.dumps(names)
         self.finish(lambda path: self._format.write(path, self._sentences, attributes, index))
@@ -111,7 +112,8 @@ def dump_embeddings(
     # Before anything is written, also for a text from a pipe.
     options.numbers(bilm.num_layers)
     output_path = expanded(output_path)
-    if os.path.exists(output_path) and os.path.samefile(find_file(input_path), output_path):
+    is_new = is_pipe(input_path) or not os.path.exists(output_path)
+    if not is_new and os.path.samefile(find_file(input_path), output_path):
         raise ConfigurationError(f"{output_path} is the input; name another output.")
     format_of(output_path).check(options)
     text = DigestedText([input_path])

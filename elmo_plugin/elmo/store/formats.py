@@ -87,7 +87,11 @@ class Hdf5(DumpFormat):
             num_bytes += _HDF5_BYTES_PER_DATASET + 4 * len(name) + vectors.nbytes
         h5py.File(path, "w", libver=_LIBVER, track_order=True).close()
         with open(path, "r+b") as file:
-            os.posix_fallocate(file.fileno(), 0, num_bytes)
+            if hasattr(os, "posix_fallocate"):
+                os.posix_fallocate(file.fileno(), 0, num_bytes)
+            else:
+                # Reserves space on Windows, but not on macOS.
+                file.truncate(num_bytes)
         with h5py.File(path, "r+", libver=_LIBVER, track_order=True) as hdf5:
             for name, _, vectors in sentences():
                 settings: Dict[str, Any] = {}

@@ -157,11 +157,15 @@ class Store:
         finally:
             if self._opened and self.state == self._start:
                 self._remove()
-            (self.folder / "lock").unlink(missing_ok=True)
+            # Windows removes no open file. Elsewhere the file of another process would be removed.
+            if os.name == "nt":
+                self._lock.release()
             with suppress(OSError):
+                (self.folder / "lock").unlink(missing_ok=True)
                 # Succeeds if nothing else is in it.
                 self.folder.rmdir()
-            self._lock.release()
+            if os.name != "nt":
+                self._lock.release()
 
     def _remove(self) -> None:
         # The state first: without its files it would count as damaged.
@@ -232,6 +236,7 @@ class ResumableFile(Store):
         super()._open(settings, force, anew)
 
     def _publish(self) -> None:
+        self._stack.close()
         self._remove()
         os.replace(self._whole, self.path)
         for left_by_killed in self.folder.glob(f"*{UNFINISHED}"):

@@ -24,7 +24,8 @@ from elmo_plugin.util.unpacking import unpack
 
 # `nlp.pipe(…, n_process=2)` forks. PyTorch's thread pool does not work in the child, which would
 # wait for it forever.
-os.register_at_fork(after_in_child=lambda: torch.set_num_threads(1))
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=lambda: torch.set_num_threads(1))
 
 Doc.set_extension("elmo", default=None, force=True)
 

@@ -133,6 +133,7 @@ def test_several_processes_share_it(path, reopen):
     assert right_entries(reopen(), range(150)) == 150
 
 
+@pytest.mark.posix
 def test_a_forked_child_leaves_the_store_alone(path, reopen, monkeypatch):
     cache = reopen()
     monkeypatch.setitem(LayerCache._opened, path, cache)

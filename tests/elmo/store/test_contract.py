@@ -3,10 +3,9 @@
 import errno
 import multiprocessing
 import os
-import resource
 import shutil
 import signal
-from contextlib import closing
+from contextlib import closing, contextmanager
 
 import numpy
 import pytest
@@ -117,6 +116,18 @@ def rows_of(use, path):
     return (folder if use in FILES else path) / use.rows
 
 
+@contextmanager
+def limited_files(num_bytes):
+    """As on a disk that is full when a file has this size."""
+    resource = pytest.importorskip("resource")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (num_bytes, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+
 def kill_at(operation, use, path):
     """In a process of its own: what `write` does until that operation, then `kill -9`."""
     count = 0
@@ -142,6 +153,7 @@ def kill_at(operation, use, path):
     write(use, path)
 
 
+@pytest.mark.posix
 def test_a_kill_at_any_operation_loses_no_commit(use, path, tmp_path, monkeypatch):
     # Only a power cut needs it, and it is slow.
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)
@@ -172,14 +184,9 @@ def test_a_kill_at_any_operation_loses_no_commit(use, path, tmp_path, monkeypatc
 
 def test_a_full_disk_costs_nothing_done(use, path, tmp_path):
     write(use, path, stop=2)
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    size = rows_of(use, path).stat().st_size
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size + 100, limits[1]))
-    try:
+    with limited_files(rows_of(use, path).stat().st_size + 100):
         with pytest.raises(OSError, match="File too large") as stopped:
             write(use, path)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert stopped.value.errno == errno.EFBIG
     assert write(use, path) == 2
     write(use, tmp_path / "alone" / use.name)
@@ -273,13 +280,8 @@ def test_a_full_disk_at_the_end_costs_nothing(tmp_path, suffix, compression):
     with closing(dump.open(path, {**SETTINGS, "compression": compression}, False)) as file:
         for line in range(NUM_LINES):
             dump.add(file, line)
-        limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (4_000, limits[1]))
-        try:
-            with pytest.raises(OSError, match="File too large"):
-                dump.finish(file)
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        with limited_files(4_000), pytest.raises(OSError, match="File too large"):
+            dump.finish(file)
     assert not path.exists()
     assert sorted(os.listdir(f"{path}.unfinished")) == ["progress.json", "sentences", "vectors"]
     assert write(dump, path, compression=compression) == NUM_LINES
@@ -298,6 +300,7 @@ def test_a_file_that_something_else_wrote_is_not_taken_for_a_finished_one(dump, 
     assert str(format_of(path).read_attributes(path)["complete"]) == "True"
 
 
+@pytest.mark.posix
 @pytest.mark.parametrize("compression", ["none", "gzip", "lzf"])
 def test_hdf5_never_needs_more_space_than_is_reserved(tmp_path, monkeypatch, compression):
     path = tmp_path / "out.hdf5"
