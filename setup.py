@@ -3,6 +3,8 @@ Adds folders that a checkout has beside the package to the package in a wheel; t
 requirements are in pyproject.toml. `elmo_plugin.util.files` finds the files in both places.
 """
 
+from tempfile import TemporaryDirectory
+
 from setuptools import find_packages, setup
 
 # Folders of the checkout, and the files in them that a wheel has.
@@ -15,6 +17,9 @@ SHIPPED = {
 # `elmo_plugin.integrations` has no `__init__.py`: AllenNLP's `--include-package elmo_plugin` would
 # otherwise import these modules, whose libraries may be missing.
 INTEGRATIONS = ["elmo_plugin.integrations", "elmo_plugin.integrations.for_spacy"]
+
+# `build` may hold modules that are no longer in the checkout.
+build = TemporaryDirectory()
 
 setup(
     packages=find_packages(include=["elmo_plugin", "elmo_plugin.*"])
@@ -29,4 +34,5 @@ setup(
         "elmo_plugin.modules.kernels": ["*.cpp", "*.h"],
         **{f"elmo_plugin.{folder}": files for folder, files in SHIPPED.items()},
     },
+    options={"build": {"build_base": build.name}},
 )

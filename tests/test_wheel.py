@@ -85,6 +85,21 @@ def test_the_wheel_holds_the_package_and_what_ships_with_it(built):
     assert {path for path in found if not path.endswith("experiments/README.md")} == expected
 
 
+def test_modules_that_are_gone_from_the_checkout_are_not_packed(tmp_path):
+    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
+        copy(PROJECT / name, tmp_path)
+    folders = ("elmo_plugin/integrations/for_spacy", "experiments", "fixtures", "pretrained")
+    for folder in (*folders, "build/lib/elmo_plugin"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "elmo_plugin/__init__.py").write_text('__version__ = "0"')
+    (tmp_path / "build/lib/elmo_plugin/gone.py").touch()
+    script = "from setuptools import build_meta; print(build_meta.build_wheel('.'))"
+    name = run(sys.executable, "-c", script, cwd=tmp_path).splitlines()[-1]
+    with zipfile.ZipFile(tmp_path / name) as wheel:
+        packed = [path for path in wheel.namelist() if path.endswith(".py")]
+    assert packed == ["elmo_plugin/__init__.py"]
+
+
 def test_its_metadata_needs_no_more_than_the_core(built):
     with zipfile.ZipFile(built.wheel) as wheel:
         (name,) = [name for name in wheel.namelist() if name.endswith("/METADATA")]
@@ -92,6 +107,7 @@ def test_its_metadata_needs_no_more_than_the_core(built):
     needed = [line for line in lines if line.startswith("Requires-Dist: ") and "extra" not in line]
     names = [line.split()[1].split(">")[0] for line in needed]
     assert sorted(names) == ["filelock", "h5py", "numpy", "safetensors", "torch"]
+    assert [line for line in needed if ";" in line] == [line for line in needed if "h5py" in line]
 
 
 def test_a_biLM_reads_sentences_from_python(installed):
