@@ -58,6 +58,7 @@ def test_the_compiler_may_be_given_with_arguments_or_called_by_another_program(
         assert compiled_kernels() is not None and len(list(cache.iterdir())) == number
 
 
+@needs_compiler
 def test_without_a_folder_to_write_to_there_are_none(tmp_path, cache, monkeypatch, caplog):
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", os.fspath(tmp_path / "file"))
