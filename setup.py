@@ -7,6 +7,7 @@ both places.
 import re
 import runpy
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from setuptools import find_packages, setup
 
@@ -26,6 +27,9 @@ SHIPPED = {
 # otherwise import these modules, whose libraries may be missing.
 INTEGRATIONS = ["elmo_plugin.integrations", "elmo_plugin.integrations.for_spacy"]
 
+# `build` may hold modules that are no longer in the checkout.
+build = TemporaryDirectory()
+
 setup(
     long_description=link_to_repository(README, "README.md", f"v{VERSION}"),
     long_description_content_type="text/markdown",
@@ -43,4 +47,5 @@ setup(
         "elmo_plugin.modules.kernels": ["*.cpp", "*.h"],
         **{f"elmo_plugin.{folder}": files for folder, files in SHIPPED.items()},
     },
+    options={"build": {"build_base": build.name}},
 )

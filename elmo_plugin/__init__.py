@@ -1,7 +1,7 @@
 """
 ELMo (Peters et al. 2018, "Deep contextualized word representations").
 
-A public name is imported when it is first used. Most need torch, NumPy, h5py and safetensors;
+A public name is imported when it is first used. Most need torch, NumPy and safetensors;
 `load_archive`, `load_predictor` and `load_task` need AllenNLP. `elmo_plugin.plugin` registers our
 types with AllenNLP.
 """

@@ -18,7 +18,7 @@ File = Union[str, PathLike]
 DEFAULTS: Dict[str, str] = {
     "ELMO_DATA": "fixtures/corpora",
     "ELMO_OPTIONS": "pretrained/small/options.json",
-    "ELMO_WEIGHTS": "pretrained/small/weights.hdf5",
+    "ELMO_WEIGHTS": "pretrained/small/weights.safetensors",
     "ELMO_GLOVE": "fixtures/corpora/glove/vectors.100d.txt.gz",
     "ELMO_COVE": "fixtures/cove/weights.pth",
     "ELMO_WIDE": "fixtures/corpora/glove/vectors.100d.txt.gz",

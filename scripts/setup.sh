@@ -21,10 +21,10 @@ check_interpreter() {
     local version
     version=$(version_of "$python")
     case "$version" in
-        3.11 | 3.12 | 3.13) ;;
-        "") fail "'$python' does not run. Install Python 3.11, 3.12 or 3.13, or name one:" \
+        3.11 | 3.12 | 3.13 | 3.14) ;;
+        "") fail "'$python' does not run. Install Python 3.11, 3.12, 3.13 or 3.14, or name one:" \
             "PYTHON=python3.12 make test" ;;
-        *) fail "'$python' is Python $version, and 3.11, 3.12 or 3.13 is needed." \
+        *) fail "'$python' is Python $version, and 3.11, 3.12, 3.13 or 3.14 is needed." \
             "Name one: PYTHON=python3.12 make test" ;;
     esac
     "$python" -c 'import ensurepip, venv' 2>/dev/null || fail "'$python' lacks the venv module." \
@@ -54,7 +54,7 @@ install() {
 }
 
 make_environment
-echo "set-up: installing into $venv (about 3 minutes and 5.5 GB the first time)"
+echo "set-up: installing into $venv (about 3 minutes and 7.6 GB the first time)"
 install -c constraints.txt \
     -e '.[allennlp,analysis,ray,parquet,onnx,docs,serve,sentence-transformers,dev]'
 install --no-deps allennlp==2.10.1

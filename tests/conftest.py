@@ -3,6 +3,7 @@ import json
 import os
 import random
 import signal
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Callable, Dict, List
 
@@ -44,11 +45,11 @@ if not torch.cuda.is_available():
     # Triton is imported later, and then interprets the kernels for GPUs.
     os.environ["TRITON_INTERPRET"] = "1"
 
-import elmo_plugin.plugin  # noqa: E402, F401
+if find_spec("allennlp"):
+    import elmo_plugin.plugin  # noqa: F401
 from elmo_plugin.bilm import Bilm, BilmOptions, load_bilm  # noqa: E402
 from elmo_plugin.elmo.cache.layer_cache import LayerCache  # noqa: E402
 from elmo_plugin.util import bfloat16  # noqa: E402
-from tests.trained import train_once  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -183,6 +184,8 @@ def make_bilm(make_options) -> Callable[..., Bilm]:
 @pytest.fixture(scope="session")
 def tagger(tmp_path_factory) -> Path:
     """The archive of a tagger that was trained for an epoch on a part of its corpus."""
+    from tests.trained import train_once
+
     overrides = {
         "trainer.num_epochs": 1,
         "dataset_reader.max_instances": 5,

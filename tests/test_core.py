@@ -1,4 +1,4 @@
-"""What works where only torch, NumPy, h5py, safetensors and filelock are installed."""
+"""What works where only torch, NumPy, safetensors, filelock and perhaps h5py are installed."""
 
 import ast
 import json
@@ -15,28 +15,24 @@ import elmo_plugin
 from tests.test_import_direction import ALLENNLP_SIDE, modules
 
 PROJECT = Path(__file__).resolve().parent.parent
-# All that pyproject.toml names besides these, and what these bring along.
-BLOCKED = (
-    "allennlp cached_path datasets fairscale fastapi flair huggingface_hub jinja2 "
-    "_jsonnet jsonnet lmdb nltk overrides packaging playwright pytest ray "
-    "requests sacrebleu scipy sentence_transformers seqeval sklearn spacy starlette thinc "
-    "torchvision tqdm transformers uvicorn"
-)
-PREAMBLE = f"""
+# All other packages that pyproject.toml names, and what these bring along.
+OTHERS = (
+    "datasets fastapi flair huggingface_hub jinja2 lmdb matplotlib nltk packaging playwright "
+    "pytest ray requests sacrebleu scipy sentence_transformers seqeval spacy starlette thinc tqdm "
+    "uvicorn"
+).split()
+PREAMBLE = """
 import os, sys
-class Installed:
-    def find_spec(self, name, *arguments):
-        if name.partition(".")[0] not in {BLOCKED.split()!r}:
-            return finder.find_spec(name, *arguments)
-(finder,) = [each for each in sys.meta_path if getattr(each, "__name__", "") == "PathFinder"]
-sys.meta_path[sys.meta_path.index(finder)] = Installed()
+from tests.core_only import HIDDEN
+HIDDEN += {hidden!r}
 environment = dict(os.environ)
 """
 
 
-def run(script: str, *arguments: object, cwd: Path = PROJECT) -> str:
+def run(script: str, *arguments: object, cwd: Path = PROJECT, with_h5py: bool = False) -> str:
     """What a script prints in a process where nothing but the core's requirements is there."""
-    command = [sys.executable, "-c", PREAMBLE + script, *map(str, arguments)]
+    preamble = PREAMBLE.format(hidden=OTHERS if with_h5py else [*OTHERS, "h5py"])
+    command = [sys.executable, "-c", preamble + script, *map(str, arguments)]
     environment = {n: v for n, v in os.environ.items() if not n.startswith("ELMO_")}
     environment["PYTHONPATH"] = str(PROJECT)
     done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True)
@@ -61,7 +57,7 @@ def note(event, arguments):
         name = os.fsdecode(arguments[0])
         if not name.endswith((".py", ".pyc", ".so")) and "__pycache__" not in name:
             opened.append(name)
-import filelock, h5py, numpy, safetensors.numpy, torch
+import filelock, numpy, safetensors.numpy, torch
 sys.addaudithook(note)
 from importlib import import_module
 for name in sys.argv[1:]:
@@ -185,7 +181,8 @@ assert dict(os.environ) == environment
 """
     out = tmp_path / "out"
     example = PROJECT / "examples" / "train_bilm.py"
-    lines = run(script, example, text, out, "--epochs", 3, "--tokens-per-batch", 256).splitlines()
+    options = ("--epochs", 3, "--tokens-per-batch", 256)
+    lines = run(script, example, text, out, *options, with_h5py=True).splitlines()
     losses = [json.loads(line)["perplexity"] for line in lines]
     assert len(losses) == 3 and losses[2] < 0.9 * losses[0]
     load = """
@@ -193,7 +190,36 @@ from elmo_plugin import embed_sentences, load_bilm
 bilm = load_bilm("options.json", "weights.hdf5")
 print(next(embed_sentences(bilm, [["a", "b"]])).shape[1])
 """
-    assert run(load, cwd=out) == "2\n"
+    assert run(load, cwd=out, with_h5py=True) == "2\n"
+
+
+def test_all_but_hdf5_works_without_h5py(tmp_path):
+    script = """
+from elmo_plugin import load_bilm, load_weights
+from elmo_plugin.bilm.files.folders import save_bilm
+from elmo_plugin.commands.main import main
+from elmo_plugin.util.errors import ConfigurationError
+open("text.txt", "w").write("They play chess .\\n")
+main(["embed", "text.txt", "vectors.safetensors", "--top"])
+main(["score", "text.txt", "--output", "words.tsv"])
+main(["neighbours", "build", "text.txt", "index"])
+bilm = load_bilm()
+for uses_hdf5 in (
+    lambda: main(["embed", "text.txt", "vectors.hdf5", "--top"]),
+    lambda: load_weights(bilm, sys.argv[1]),
+    lambda: save_bilm(bilm, "folder"),
+):
+    try:
+        uses_hdf5()
+    except (ConfigurationError, SystemExit) as error:
+        print(error)
+"""
+    weights = PROJECT / "fixtures" / "bilm" / "weights.hdf5"
+    refusals = run(script, weights, cwd=tmp_path).splitlines()[-3:]
+    advice = "HDF5 needs the package h5py: pip install h5py, or use safetensors files."
+    assert refusals == [f"elmo embed: {advice}", advice, advice]
+    names = {"text.txt", "vectors.safetensors", "words.tsv", "index"}
+    assert {path.name for path in tmp_path.iterdir()} == names
 
 
 @pytest.mark.parametrize("command", ["train", "predict", "evaluate"])

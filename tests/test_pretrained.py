@@ -7,8 +7,8 @@ import torch
 from allennlp.modules.elmo import Elmo as AllenNlpElmo
 from allennlp.modules.elmo import batch_to_ids
 
-from elmo_plugin.bilm import BilmOptions, load_bilm, save_weights
-from elmo_plugin.bilm.files.softmax import find_softmax
+from elmo_plugin.bilm import load_bilm, save_weights
+from elmo_plugin.bilm.files.find import softmax_of_bilm
 from elmo_plugin.bilm.pretraining.next_word_loss import next_word_loss
 from elmo_plugin.elmo import embed_sentences
 from elmo_plugin.environment import set_defaults
@@ -31,7 +31,7 @@ def folder(request):
 
 
 def load(folder):
-    return load_bilm(folder / "options.json", folder / "weights.hdf5")
+    return load_bilm(folder)
 
 
 @pytest.fixture(scope="module")
@@ -88,8 +88,7 @@ def test_allennlp_reads_it_and_agrees(folder, bilm, tmp_path):
 
 
 def test_it_expects_english_and_not_its_reverse(folder, bilm):
-    options = BilmOptions.from_file(folder / "options.json")
-    softmax = find_softmax(folder / "softmax.hdf5", options)
+    softmax = softmax_of_bilm(folder)
     for words in SENTENCES:
         loss = forward_loss(bilm, softmax, words)
         assert loss < 5.5, words

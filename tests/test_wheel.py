@@ -108,6 +108,23 @@ def test_the_source_distribution_holds_all_but_the_weights_of_the_medium_biLM(bu
     assert expected - found == medium & expected
 
 
+def test_modules_that_are_gone_from_the_checkout_are_not_packed(tmp_path):
+    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE", "NOTICE"):
+        copy(PROJECT / name, tmp_path)
+    for name in ("licenses", "scripts"):
+        copytree(PROJECT / name, tmp_path / name)
+    folders = ("elmo_plugin/integrations/for_spacy", "experiments", "fixtures", "pretrained")
+    for folder in (*folders, "build/lib/elmo_plugin"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "elmo_plugin/__init__.py").write_text('__version__ = "0"')
+    (tmp_path / "build/lib/elmo_plugin/gone.py").touch()
+    script = "from setuptools import build_meta; print(build_meta.build_wheel('.'))"
+    name = run(sys.executable, "-c", script, cwd=tmp_path).splitlines()[-1]
+    with zipfile.ZipFile(tmp_path / name) as wheel:
+        packed = [path for path in wheel.namelist() if path.endswith(".py")]
+    assert packed == ["elmo_plugin/__init__.py"]
+
+
 @pytest.fixture(scope="module")
 def metadata(built):
     with zipfile.ZipFile(built.wheel) as wheel:
@@ -119,6 +136,7 @@ def test_its_metadata_needs_no_more_than_the_core(metadata):
     needed = [line for line in metadata.get_all("Requires-Dist") if "extra" not in line]
     names = [line.split(">")[0] for line in needed]
     assert sorted(names) == ["filelock", "h5py", "numpy", "safetensors", "torch"]
+    assert [line for line in needed if ";" in line] == [line for line in needed if "h5py" in line]
 
 
 def test_it_has_the_licences_and_the_version_of_the_citation(metadata, built):

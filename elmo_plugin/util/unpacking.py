@@ -16,13 +16,27 @@ from elmo_plugin.util.files import NO_SPACE, local_path
 _BLOCK = 1 << 20
 
 
+class _Header(tarfile.TarInfo):
+    @classmethod
+    def fromtarfile(cls, archive: tarfile.TarFile) -> Any:
+        try:
+            return super().fromtarfile(archive)
+        except tarfile.HeaderError as error:
+            # `tarfile` takes a damaged header for the end of the archive, too.
+            is_end = type(error).__name__ in ("EOFHeaderError", "EmptyHeaderError")
+            raise (error if is_end else tarfile.ReadError(str(error))) from None
+
+
 def unpack(path: Union[str, PathLike], folder: Union[str, PathLike], location: str) -> None:
     """
     Unpacks a tar file, compressed or not, into an empty folder, and verifies its checksum. Writes
     nothing outside of the folder. Raises `ConfigurationError`, which calls the file `location`, if
     it is damaged, contains links, devices or a path outside of the folder, or if the disk is full.
     """
-    with _one_sentence(folder, location, "model.tar.gz"), tarfile.open(path) as archive:
+    with (
+        _one_sentence(folder, location, "model.tar.gz"),
+        tarfile.open(path, tarinfo=_Header) as archive,
+    ):
         # Python before 3.11.4 has no filters.
         archive.extraction_filter = getattr(tarfile, "data_filter", None)
         for member in archive:

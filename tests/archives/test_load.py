@@ -9,6 +9,7 @@ import pickle
 import re
 import sys
 import tarfile
+from functools import partial
 
 import h5py
 import pytest
@@ -16,8 +17,10 @@ import torch
 from allennlp.common.checks import ConfigurationError
 from allennlp.common.registrable import Registrable
 from allennlp.models import Archive, Model, archival
+from safetensors import safe_open
 
 from elmo_plugin import load_archive, load_task
+from elmo_plugin.bilm.files import arrays
 from elmo_plugin.bilm.files.trained import TrainedModel, shipped_bilm
 from elmo_plugin.util.unpacking import unpack
 from tests.tagger import CORPUS, answers, member, repack, saved
@@ -59,18 +62,19 @@ def _record(event, args):
 def test_weights_are_opened_once(monkeypatch):
     """The archive leaves out its biLM, and four parts of the model read their options from it."""
     sys.addaudithook(_record)
-    # HDF5 and torch's memory map open files beside Python.
+    # HDF5, safetensors and torch's memory map open files beside Python.
     monkeypatch.setattr(torch.UntypedStorage, "from_file", pytest.fail)
     monkeypatch.setattr(h5py, "is_hdf5", pytest.fail)
-    opened = h5py.File
-    monkeypatch.setattr(h5py, "File", lambda *args: _OPENED.append("hdf5") or opened(*args))
+    monkeypatch.setattr(h5py, "File", pytest.fail)
+    opened = partial(_OPENED.append, "safetensors")
+    monkeypatch.setattr(arrays, "safe_open", lambda *a, **s: opened() or safe_open(*a, **s))
     shipped_bilm.cache_clear()
     _OPENED.append("start")
     try:
         first = load_task("ner")
-        assert [_OPENED.count(name) for name in ("weights.th", "hdf5")] == [1, 1]
+        assert [_OPENED.count(name) for name in ("weights.th", "safetensors")] == [1, 1]
         second = load_task("ner")
-        assert [_OPENED.count(name) for name in ("weights.th", "hdf5")] == [2, 1]
+        assert [_OPENED.count(name) for name in ("weights.th", "safetensors")] == [2, 1]
     finally:
         _OPENED.clear()
     state, other = first._model.state_dict(), second._model.state_dict()
@@ -166,6 +170,18 @@ def test_a_member_of_negative_size_is_not_read_for_ever(tagger, tmp_path):
         ConfigurationError, match="'again' in it .* of negative size|cannot be read"
     ):
         load_archive(evil)
+
+
+@pytest.mark.parametrize("end", [b"x" * 2000, b""], ids=["damaged", "cut short"])
+def test_a_damaged_header_is_not_the_end_of_an_archive(tmp_path, end):
+    path = tmp_path / "run.tar"
+    with tarfile.open(path, "w") as archive:
+        for name in ("config.json", "weights.th"):
+            archive.addfile(tarfile.TarInfo(name))
+    # In the second of the headers, of 512 bytes each.
+    path.write_bytes(path.read_bytes()[:600] + end)
+    with pytest.raises(ConfigurationError, match="run.tar cannot be read"):
+        unpack(path, tmp_path / "folder", "run.tar")
 
 
 def set_at(*keys):

@@ -4,9 +4,9 @@ import re
 
 import h5py
 import pytest
-from allennlp.common.checks import ConfigurationError
 
 from elmo_plugin.bilm import load_weights, save_weights
+from elmo_plugin.util.errors import ConfigurationError
 from tests.bilm.oracle import SlowBilm, assert_layers_equal, read_arrays
 
 WORDS = ["They", "play", "naïve", "chess"]

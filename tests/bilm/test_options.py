@@ -5,10 +5,10 @@ import json
 
 import pytest
 import torch
-from allennlp.common.checks import ConfigurationError
 
 from elmo_plugin.bilm import Bilm, BilmOptions
 from elmo_plugin.bilm.stored_options import encode_bytes, encode_stored_options
+from elmo_plugin.util.errors import ConfigurationError
 
 
 def test_the_fixtures_options_are_read_field_by_field(options_file):

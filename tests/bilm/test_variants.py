@@ -4,10 +4,10 @@ import json
 
 import pytest
 import torch
-from allennlp.common.checks import ConfigurationError
 
 from elmo_plugin.bilm import load_bilm, load_weights, save_weights
 from elmo_plugin.modules.recurrent.packing import Packing
+from elmo_plugin.util.errors import ConfigurationError
 from tests.bilm.oracle import assert_layers_equal, relative_error
 from tests.bilm.test_bilm import VARIANTS, named, slow_twin
 

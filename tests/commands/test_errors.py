@@ -162,7 +162,7 @@ def test_corpora_are_looked_for_in_the_folder_of_the_environment(tmp_path, monke
 @pytest.mark.parametrize("command", ["embed pipe new --all", "score pipe --output new"])
 def test_a_pipe_without_words_leaves_nothing(tmp_path, monkeypatch, command):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("ELMO_WEIGHTS", str(PROJECT / "pretrained/small/weights.hdf5"))
+    monkeypatch.setenv("ELMO_WEIGHTS", str(PROJECT / "pretrained/small/weights.safetensors"))
     monkeypatch.setenv("ELMO_OPTIONS", str(PROJECT / "pretrained/small/options.json"))
     os.mkfifo("pipe")
     # Opened and closed without a byte.
@@ -172,5 +172,5 @@ def test_a_pipe_without_words_leaves_nothing(tmp_path, monkeypatch, command):
 
 
 def test_a_bilm_without_a_softmax_is_refused(folder, monkeypatch):
-    monkeypatch.setattr("elmo_plugin.bilm.files.softmax.SOFTMAX_FILE", "none.hdf5")
+    monkeypatch.setattr("elmo_plugin.bilm.files.softmax.SOFTMAX_FILES", ("none.hdf5",))
     assert "comes without a softmax: expected it in the file" in failure("score text.txt")

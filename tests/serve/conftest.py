@@ -63,7 +63,12 @@ def server(start_server, archive_of, tmp_path_factory) -> Dict[str, object]:
     """All six tasks, the biLM that ships, and an index of nearest contexts."""
     index = tmp_path_factory.mktemp("neighbours") / "index"
     bilm = PROJECT / "pretrained/small"
-    of_bilm = ["--options-file", bilm / "options.json", "--weight-file", bilm / "weights.hdf5"]
+    of_bilm = [
+        "--options-file",
+        bilm / "options.json",
+        "--weight-file",
+        bilm / "weights.safetensors",
+    ]
     script = "from elmo_plugin.commands.main import main; main()"
     text = FIXTURES / "corpora/lm/small/train.txt"
     build = ["neighbours", "build", text, index, *of_bilm]

@@ -4,8 +4,8 @@ import pathlib
 
 import pytest
 import torch
-from allennlp.common.checks import ConfigurationError
 
+from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.weights import read_state, stored_weights
 
 

@@ -11,7 +11,6 @@ from os import PathLike
 from pathlib import Path, PurePosixPath
 from typing import Any, Callable, Collection, Dict, Iterator, Tuple, Type, Union
 
-import h5py
 import numpy
 from safetensors import safe_open
 from safetensors.numpy import save
@@ -27,6 +26,7 @@ _READABLE_DTYPES = ("float16", "float32", "float64")
 _SAFETENSORS_TYPES = {"F16": "float16", "F32": "float32", "F64": "float64", "BF16": "bfloat16"}
 # The scope of the language model in bilm-tf's training.
 _SCOPE = "lm/"
+_HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
 # Weight files of bilm-tf have five levels of groups.
 _MAX_DEPTH = 50
 
@@ -87,19 +87,23 @@ def _opened(path: str) -> Iterator[Dict[str, _StoredArray]]:
         yield _of_checkpoint(path)
         return
     # Names do not tell the format: a downloaded copy has no ending.
-    try:
-        hdf5 = h5py.File(path, "r")
-    except OSError:
-        if h5py.is_hdf5(path):
-            raise
+    with open(path, "rb") as file:
+        is_hdf5 = file.read(len(_HDF5_SIGNATURE)) == _HDF5_SIGNATURE
+    if is_hdf5:
+        with hdf5_package().File(path, "r") as hdf5:
+            yield _of_hdf5(hdf5)
+    else:
         with safe_open(path, framework="numpy") as opened:
             yield {name: _of_safetensors(opened, name) for name in opened.keys()}
-        return
-    with hdf5:
-        yield _of_hdf5(hdf5)
 
 
-def _of_hdf5(file: h5py.File) -> Dict[str, _StoredArray]:
+def hdf5_package() -> Any:
+    """h5py, which not every version of Python has; `ConfigurationError` if it is missing."""
+    return optional_package("h5py", "HDF5", "h5py, or use safetensors files", ConfigurationError)
+
+
+def _of_hdf5(file: Any) -> Dict[str, _StoredArray]:
+    h5py = hdf5_package()
     arrays: Dict[str, _StoredArray] = {}
 
     def collect(name: str, item: object) -> None:
@@ -152,7 +156,8 @@ def write_arrays(arrays: Dict[str, numpy.ndarray], file: Union[str, PathLike], d
     """
     Writes arrays as safetensors if the suffix is `.safetensors`, and else as HDF5. Needs memory for
     a second copy. Raises `ValueError` if `dtype` is not in `WRITABLE_DTYPES`, or a number is not
-    finite in it, and `OSError` if the file cannot be written.
+    finite in it, `ConfigurationError` if HDF5 needs h5py, and `OSError` if the file cannot be
+    written.
     """
     if dtype not in WRITABLE_DTYPES:
         raise ValueError(f"Expected `dtype` to be float32 or float16, found {dtype!r}.")
@@ -166,7 +171,7 @@ def write_arrays(arrays: Dict[str, numpy.ndarray], file: Union[str, PathLike], d
             return
         # In memory, because HDF5 cannot be used any more after a write to a full disk has failed.
         buffer = io.BytesIO()
-        with h5py.File(buffer, "w") as opened:
+        with hdf5_package().File(buffer, "w") as opened:
             for name, array in converted.items():
                 opened.create_dataset(name, data=array)
         unfinished.write_bytes(buffer.getbuffer())

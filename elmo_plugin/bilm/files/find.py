@@ -14,17 +14,16 @@ from urllib.parse import urljoin, urlsplit
 
 from elmo_plugin.bilm.files.kinds import (
     CONFIG_FILE,
-    NLPL_WEIGHT_FILE,
     SAFETENSORS_FILE,
+    WEIGHT_FILES,
     FoundBilm,
     find_in_folder,
     of_options_file,
     weights_beside,
     weights_names,
 )
-from elmo_plugin.bilm.files.layout import WEIGHT_FILE
 from elmo_plugin.bilm.files.published import PUBLISHED
-from elmo_plugin.bilm.files.softmax import SOFTMAX_FILE, SoftmaxWeights, find_softmax
+from elmo_plugin.bilm.files.softmax import SOFTMAX_FILES, SoftmaxWeights, find_softmax
 from elmo_plugin.bilm.files.trained import is_archive, read_parameters
 from elmo_plugin.bilm.options import OPTIONS_FILE, BilmOptions
 from elmo_plugin.bilm.vocabulary_file import VOCABULARY_FILE
@@ -34,8 +33,8 @@ from elmo_plugin.util.unpacking import unpack, unpack_zip
 
 _HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
 _HUB_FILES = [
-    *(OPTIONS_FILE, WEIGHT_FILE, NLPL_WEIGHT_FILE, CONFIG_FILE, SAFETENSORS_FILE),
-    *(VOCABULARY_FILE, SOFTMAX_FILE, "*_options.json", "*_weights*.hdf5"),
+    *(OPTIONS_FILE, *WEIGHT_FILES, CONFIG_FILE, SAFETENSORS_FILE),
+    *(VOCABULARY_FILE, *SOFTMAX_FILES, "*_options.json", "*_weights*.hdf5"),
 ]
 
 

@@ -7,18 +7,20 @@ from tempfile import TemporaryDirectory
 from typing import Any, Dict, List, Optional, Type, Union
 
 from elmo_plugin.bilm.bilm import Bilm
+from elmo_plugin.bilm.files.arrays import hdf5_package
 from elmo_plugin.bilm.files.find import find_bilm
-from elmo_plugin.bilm.files.kinds import CONFIG_FILE, SAFETENSORS_FILE
+from elmo_plugin.bilm.files.kinds import CONFIG_FILE, SAFETENSORS_FILE, WEIGHT_FILES
 from elmo_plugin.bilm.files.layout import WEIGHT_FILE, save_weights
 from elmo_plugin.bilm.files.load import build
-from elmo_plugin.bilm.files.softmax import SOFTMAX_FILE, SoftmaxWeights, save_softmax
+from elmo_plugin.bilm.files.softmax import SOFTMAX_FILES, SoftmaxWeights, save_softmax
 from elmo_plugin.bilm.options import OPTIONS_FILE
 from elmo_plugin.bilm.vocabulary_file import VOCABULARY_FILE, write_vocabulary
 from elmo_plugin.util.atomic_write import atomic_write, remove_abandoned, unfinished_suffix
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.files import expanded
 
-_EXPORTED = (OPTIONS_FILE, WEIGHT_FILE, SOFTMAX_FILE, VOCABULARY_FILE)
+# Those of another format would be read beside new ones.
+_EXPORTED = (OPTIONS_FILE, *WEIGHT_FILES[:2], *SOFTMAX_FILES, VOCABULARY_FILE)
 
 
 def from_pretrained(
@@ -61,8 +63,8 @@ def save_bilm(
     embeddings. No file appears before all of them are complete.
 
     `force` replaces all these files, and keeps others in the folder. For `dtype` and its errors see
-    `save_weights`. Raises `ConfigurationError` if a file exists without `force`, or the softmax
-    does not fit.
+    `save_weights`. Raises `ConfigurationError` if a file exists without `force`, the softmax
+    does not fit, or h5py is missing.
     """
     folder = expanded(folder)
     check_export_folder(folder, force)
@@ -91,6 +93,7 @@ def save_bilm(
 
 def check_export_folder(folder: Union[str, PathLike], force: bool) -> None:
     """Raises the `ConfigurationError` of `save_bilm` for the folder, before anything is written."""
+    hdf5_package()
     folder = expanded(folder)
     if folder.exists() and not folder.is_dir():
         raise ConfigurationError(f"{folder} is a file; expected a folder, existing or new.")

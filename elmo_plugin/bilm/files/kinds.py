@@ -11,7 +11,7 @@ import torch
 from elmo_plugin.bilm.files.arrays import CHECKPOINT_SUFFIX
 from elmo_plugin.bilm.files.layout import WEIGHT_FILE, read_weights
 from elmo_plugin.bilm.files.many_langs import find_many_langs, is_many_langs
-from elmo_plugin.bilm.files.softmax import SOFTMAX_FILE
+from elmo_plugin.bilm.files.softmax import SOFTMAX_FILES
 from elmo_plugin.bilm.files.trained import TrainedModel
 from elmo_plugin.bilm.options import OPTIONS_FILE, BilmOptions
 from elmo_plugin.util.errors import ConfigurationError, excerpt
@@ -19,8 +19,8 @@ from elmo_plugin.util.weights import find_weights
 
 CONFIG_FILE = "config.json"
 SAFETENSORS_FILE = "model.safetensors"
-#: The weights of a biLM in the repository of NLPL.
-NLPL_WEIGHT_FILE = "model.hdf5"
+#: The usual names of weights beside an `options.json`; the last is that of NLPL's repository.
+WEIGHT_FILES = (WEIGHT_FILE, "weights.safetensors", "model.hdf5")
 # The names of AllenNLP's list end like this.
 _OPTIONS, _WEIGHTS = "_options.json", "_weights"
 _SUFFIXES = (".hdf5", ".safetensors")
@@ -74,7 +74,7 @@ def of_options_file(options_file: Path) -> FoundBilm:
     weights = weights_beside(options_file)
     if weights is None:
         raise ConfigurationError(
-            f"{options_file} comes without weights: expected {WEIGHT_FILE}, {NLPL_WEIGHT_FILE}, or "
+            f"{options_file} comes without weights: expected {', '.join(WEIGHT_FILES)}, or "
             "exactly one other *.hdf5 or *.safetensors beside it, found "
             f"{', '.join(_weight_files(options_file.parent)) or 'none'}. Put the weights there, or "
             "name them as `weight_file`."
@@ -89,7 +89,7 @@ def weights_names(options_name: str) -> Tuple[str, ...]:
         return (SAFETENSORS_FILE,)
     if options_name.endswith(_OPTIONS):
         return (f"{options_name.removesuffix(_OPTIONS)}{_WEIGHTS}.hdf5",)
-    return WEIGHT_FILE, NLPL_WEIGHT_FILE
+    return WEIGHT_FILES
 
 
 def weights_beside(options_file: Path) -> Optional[Path]:
@@ -106,7 +106,7 @@ def _weight_files(folder: Path, prefix: str = "") -> Tuple[str, ...]:
     return tuple(
         name
         for name in names
-        if name.endswith(_SUFFIXES) and name.startswith(prefix) and name != SOFTMAX_FILE
+        if name.endswith(_SUFFIXES) and name.startswith(prefix) and name not in SOFTMAX_FILES
     )
 
 
@@ -137,8 +137,8 @@ def _find_many_langs(folder: Path) -> Optional[FoundBilm]:
 KINDS = (
     Kind(
         f"{CONFIG_FILE} and {SAFETENSORS_FILE}, or {OPTIONS_FILE} and {WEIGHT_FILE} (or "
-        f"{NLPL_WEIGHT_FILE}, or exactly one other *.hdf5), or one pair *{_OPTIONS} and "
-        f"*{_WEIGHTS}.hdf5",
+        f"{' or '.join(WEIGHT_FILES[1:])}, or exactly one other *.hdf5), or one pair *{_OPTIONS} "
+        f"and *{_WEIGHTS}.hdf5",
         _find_pair,
     ),
     Kind("weights.th or best.th of a trained model that contains a biLM", _find_trained),

@@ -23,9 +23,9 @@ class PublishedBilm:
     is_shipped: bool = False
 
 
-def _shipped(folder: str, size: str) -> PublishedBilm:
+def _shipped(folder: str, size: str, weight_file: str) -> PublishedBilm:
     url = shipped(f"pretrained/{folder}").as_posix()
-    files = f"{url}/options.json", f"{url}/weights.hdf5"
+    files = f"{url}/options.json", f"{url}/{weight_file}"
     return PublishedBilm("English, Wikipedia", size, *files, "CC BY-SA 3.0", is_shipped=True)
 
 
@@ -40,8 +40,8 @@ _LARGE = "2x4096_512_2048cnn_2xhighway"
 
 #: By name. "small" and "medium" alone could mean two biLMs each, so no name is one of these.
 PUBLISHED: Dict[str, PublishedBilm] = {
-    "shipped-small": _shipped("small", "512/128, 3.0 million"),
-    "shipped-medium": _shipped("medium", "2048/256, 21.4 million"),
+    "shipped-small": _shipped("small", "512/128, 3.0 million", "weights.safetensors"),
+    "shipped-medium": _shipped("medium", "2048/256, 21.4 million", "weights.hdf5"),
     "allennlp-small": _of_allennlp(_NEWS, "1024/128, 13.6 million", f"{_SMALL}/elmo_{_SMALL}"),
     "allennlp-medium": _of_allennlp(_NEWS, "2048/256, 28.0 million", f"{_MEDIUM}/elmo_{_MEDIUM}"),
     "original": _of_allennlp(_NEWS, "4096/512, 93.6 million", f"{_LARGE}/elmo_{_LARGE}"),

@@ -1,6 +1,7 @@
 """The softmax of a language model in files, with bilm-tf's names and a `vocabulary.txt`."""
 
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -20,6 +21,8 @@ from elmo_plugin.bilm.vocabulary_file import (
 from elmo_plugin.util.errors import ConfigurationError
 
 SOFTMAX_FILE = "softmax.hdf5"
+#: The first that is there is read.
+SOFTMAX_FILES = (SOFTMAX_FILE, "softmax.safetensors")
 
 _WEIGHT, _BIAS = "softmax/W", "softmax/b"
 _TENSORS = frozenset((_WEIGHT, _BIAS))
@@ -57,7 +60,8 @@ def find_softmax(
 ) -> Optional[SoftmaxWeights]:
     """
     Finds the softmax of a language model in its weight file or trained model, or in `softmax.hdf5`
-    beside it. `weight_file` may be any of these. Returns `None` if there is no softmax.
+    or `softmax.safetensors` beside it. `weight_file` may be any of these. Returns `None` if there
+    is no softmax.
 
     The words of a softmax in a file are in `vocabulary_file`, by default the `vocabulary.txt`
     beside it. Raises `FileNotFoundError` if there is no `weight_file`, and `ConfigurationError` if
@@ -68,10 +72,12 @@ def find_softmax(
     else:
         arrays = read_arrays(weight_file, _TENSORS.intersection)
         if not arrays:
-            weight_file = os.path.join(os.path.dirname(weight_file), SOFTMAX_FILE)
-            try:
-                arrays = read_arrays(weight_file, _TENSORS.intersection)
-            except FileNotFoundError:
+            folder = os.path.dirname(weight_file)
+            for weight_file in (os.path.join(folder, name) for name in SOFTMAX_FILES):
+                with suppress(FileNotFoundError):
+                    arrays = read_arrays(weight_file, _TENSORS.intersection)
+                    break
+            else:
                 return None
         if len(arrays) < len(_TENSORS):
             raise ConfigurationError(

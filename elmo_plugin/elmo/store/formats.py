@@ -5,10 +5,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
-import h5py
 import numpy
 from safetensors import SafetensorError, safe_open
 
+from elmo_plugin.bilm.files.arrays import hdf5_package
 from elmo_plugin.elmo.store.sentence_vectors import DumpOptions, EmbeddedSentence
 from elmo_plugin.elmo.token_batches import groups
 from elmo_plugin.util.errors import ConfigurationError, optional_package
@@ -78,9 +78,14 @@ class Hdf5(DumpFormat):
     suffix = ".hdf5"
     compressions = ("gzip", "lzf")
 
+    def check(self, options: DumpOptions) -> None:
+        hdf5_package()
+        super().check(options)
+
     def write(
         self, path: Path, sentences: Sentences, attributes: Attributes, index: Optional[str]
     ) -> None:
+        h5py = hdf5_package()
         # Reserves disk space, because HDF5 crashes when a write fails.
         num_bytes = _HDF5_BYTES + len(index or "")
         for name, _, vectors in sentences():
@@ -108,6 +113,7 @@ class Hdf5(DumpFormat):
             hdf5.attrs.update(attributes)
 
     def read_attributes(self, path: Path) -> Attributes:
+        h5py = hdf5_package()
         if not h5py.is_hdf5(path):
             return {}
         with h5py.File(path, "r") as hdf5:

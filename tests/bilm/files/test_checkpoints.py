@@ -8,12 +8,12 @@ import sys
 import numpy
 import pytest
 import torch
-from allennlp.common.checks import ConfigurationError
 
 from elmo_plugin.bilm import save_weights
 from elmo_plugin.bilm.files.arrays import read_arrays
 from elmo_plugin.bilm.files.checkpoints import find_checkpoint, read_checkpoint
 from elmo_plugin.bilm.pretraining.language_model import options_for
+from elmo_plugin.util.errors import ConfigurationError
 from tests.bilm.files.checkpoint_files import (
     RECORDED,
     Reader,

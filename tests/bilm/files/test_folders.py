@@ -108,6 +108,8 @@ def test_files_in_the_way_are_replaced_only_by_force(make_bilm, softmax, tmp_pat
     (folder / "notes.txt").write_text("mine")
     with pytest.raises(ConfigurationError, match=r"already holds options.json, weights.hdf5, sof"):
         save_bilm(make_bilm(seed=2), folder)
+    for name in ("weights.safetensors", "softmax.safetensors"):
+        (folder / name).touch()
     # Without a softmax of its own, it must not stand beside that of another.
     save_bilm(make_bilm(seed=2), folder, force=True)
     assert names(folder) == ["notes.txt", *BILM]

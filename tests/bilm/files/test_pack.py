@@ -127,7 +127,7 @@ def test_words_may_contain_a_carriage_return(tmp_path):
 
 def test_the_configuration_names_no_file_of_the_bilm_no_cache_and_no_folder(packed):
     text = content(packed, "config.json").decode()
-    assert "options.json" not in text and "weights.hdf5" not in text
+    assert "options.json" not in text and "weights." not in text
     assert json.loads(text)["model"]["placement"]["elmo"]["cache"] is False
     assert json.loads(text)["train_data_path"] == "train.conll"
     assert str(FIXTURES) not in text
@@ -160,7 +160,7 @@ def test_a_bilm_of_the_user_stays_in_the_archive(trained, tmp_path, monkeypatch)
     monkeypatch.setattr(module, "shipped_bilm", lambda: other)
     pack(trained, tmp_path / "own.tar.gz")
     config = json.loads(content(tmp_path / "own.tar.gz", "config.json"))
-    assert config["model"]["placement"]["elmo"]["weight_file"].endswith("weights.hdf5")
+    assert config["model"]["placement"]["elmo"]["weight_file"].endswith("weights.safetensors")
     own = torch.load(io.BytesIO(content(tmp_path / "own.tar.gz", "weights.th")))
     whole = load_archive(trained).model.state_dict()
     of_bilm = {name for name in whole if ".bilm." in name}

@@ -6,10 +6,10 @@ import h5py
 import numpy
 import pytest
 import torch
-from allennlp.common.checks import ConfigurationError
 
 from elmo_plugin.bilm import save_weights
 from elmo_plugin.bilm.files.softmax import SoftmaxWeights, find_softmax, save_softmax
+from elmo_plugin.util.errors import ConfigurationError
 from tests.bilm.files.test_weight_files import cut, put
 from tests.bilm.trained import COUNTS, WORDS
 

@@ -6,12 +6,12 @@ import h5py
 import numpy
 import pytest
 import torch
-from allennlp.common.checks import ConfigurationError
 from safetensors.numpy import load_file
 from safetensors.numpy import save_file as numpy_save_file
 from safetensors.torch import save_file
 
 from elmo_plugin.bilm import load_bilm, load_weights, save_weights
+from elmo_plugin.util.errors import ConfigurationError
 from tests.bilm.oracle import read_arrays
 from tests.bilm.trained import StandIn, save_run, vocabulary
 

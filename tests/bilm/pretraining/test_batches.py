@@ -2,10 +2,10 @@ from collections import Counter
 from random import Random
 
 import pytest
-from allennlp.common.checks import ConfigurationError
 
 from elmo_plugin.bilm.pretraining.batches import SentenceBatches, StreamBatches, TextPass
 from elmo_plugin.bilm.pretraining.text import Text
+from elmo_plugin.util.errors import ConfigurationError
 
 KINDS = {
     "sentences": lambda: SentenceBatches(60),

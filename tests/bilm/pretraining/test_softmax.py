@@ -4,12 +4,12 @@ import math
 
 import pytest
 import torch
-from allennlp.common.checks import ConfigurationError
 from torch.nn.functional import cross_entropy
 
 from elmo_plugin.bilm.pretraining import next_word_loss as module
 from elmo_plugin.bilm.pretraining import softmax as softmax_module
 from elmo_plugin.bilm.pretraining.softmax import Softmax, sample_log_uniform
+from elmo_plugin.util.errors import ConfigurationError
 from tests.bilm.oracle import relative_error
 
 NUM_WORDS, DIM, NUM_SAMPLES = 50, 4, 10

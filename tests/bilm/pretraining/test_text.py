@@ -3,9 +3,9 @@ import tracemalloc
 from random import Random
 
 import pytest
-from allennlp.common.checks import ConfigurationError
 
 from elmo_plugin.bilm.pretraining.text import Text, decoded, find_shards
+from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.text_files import DecodedPath
 
 
