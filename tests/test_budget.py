@@ -12,19 +12,19 @@ PACKAGE = Path(__file__).parent.parent / "elmo_plugin"
 FILES = {path: path.read_text(encoding="utf-8").splitlines() for path in PACKAGE.rglob("*.py")}
 # Lines of Python by room. Modules beside the rooms and the small ones count as the top level.
 MOST_LINES = {
-    "analysis": 2_920,
-    "bilm": 4_330,
-    "commands": 2_960,
-    "corpora": 1_860,
-    "elmo": 2_220,
+    "analysis": 2_900,
+    "bilm": 4_360,
+    "commands": 3_070,
+    "corpora": 1_800,
+    "elmo": 2_270,
     "integrations": 880,
-    "modules": 3_100,
+    "modules": 3_220,
     "serve": 680,
-    "tasks": 5_000,
+    "tasks": 5_010,
     "training": 1_010,
-    "top level": 2_550,
+    "top level": 2_660,
 }
-MOST_RAISES = 307
+MOST_RAISES = 311
 # Modules of at most 30 lines: each is one more file to open.
 MOST_SMALL_FILES = 30
 

@@ -26,6 +26,7 @@ def uncompiled(function: Function) -> Function:
 
     return cast(Function, call)
 
+
 #: True while `torch.export` records a model: sizes are then symbols, and numbers unknown. PyTorch
 #: 2.6 lacks the function.
 is_exporting: Callable[[], bool] = getattr(torch.compiler, "is_exporting", bool)
