@@ -71,9 +71,9 @@ def _sentencizer() -> Any:
     return _imported("spacy.pipeline").Sentencizer()
 
 
-def tokenize_with_spacy(text: str) -> List["Token"]:
-    """Tokens with offsets by spaCy's English rules: hyphens split words, as in OntoNotes."""
-    return [token for token in _spacy("en")(text) if not token.is_space]
+def tokenize_with_spacy(text: str, language: str = "en") -> List["Token"]:
+    """Tokens with offsets by spaCy's rules. Those of English split at hyphens, as in OntoNotes."""
+    return [token for token in _spacy(language)(text) if not token.is_space]
 
 
 def tokenizer_of(language: str) -> Tokenizer:

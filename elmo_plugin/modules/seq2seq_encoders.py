@@ -10,7 +10,7 @@ from elmo_plugin.modules.recurrent.cells import Cell, GruCell, HighwayLstmCell, 
 from elmo_plugin.modules.recurrent.layer import RecurrentLayer, run_layers
 from elmo_plugin.modules.recurrent.packing import Packing
 from elmo_plugin.util.errors import ConfigurationError, check_dropout, check_least
-from elmo_plugin.util.tensors import is_exporting
+from elmo_plugin.util.tensors import is_exporting, uncompiled
 
 
 class RecurrentEncoder(Seq2SeqEncoder):
@@ -30,6 +30,7 @@ class RecurrentEncoder(Seq2SeqEncoder):
     def get_output_dim(self) -> int:
         return 2 * self.hidden_size if self.is_bidirectional() else self.hidden_size
 
+    @uncompiled
     @overrides(check_signature=False)
     def forward(self, inputs: torch.Tensor, mask: torch.BoolTensor) -> torch.Tensor:
         """

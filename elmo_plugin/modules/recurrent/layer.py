@@ -10,7 +10,7 @@ from elmo_plugin.modules.recurrent.exported import exported_steps
 from elmo_plugin.modules.recurrent.graph_scan import GraphScan
 from elmo_plugin.modules.recurrent.loop import Loop
 from elmo_plugin.modules.recurrent.scan import Backend, LayerCall, RecurrentState, Result, Run
-from elmo_plugin.util.tensors import is_exporting, uncompiled
+from elmo_plugin.util.tensors import is_exporting
 
 #: Tried in this order; the first that can run computes all time steps.
 BACKENDS: Sequence[Backend] = (Cudnn(), GraphScan(), CompiledScan(), Loop())
@@ -90,7 +90,6 @@ class RecurrentLayer(torch.nn.Module):
         return LayerCall(inputs, self.weights(cell), state, layers if caches else None)
 
 
-@uncompiled
 def run_layers(
     layers: Sequence[RecurrentLayer],
     inputs: Sequence[torch.Tensor],
