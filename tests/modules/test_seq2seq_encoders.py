@@ -145,6 +145,16 @@ def test_padding_and_batch_order_change_nothing(kind):
         torch.testing.assert_close(alone[0], output[row, :length])
 
 
+def test_a_compiled_model_runs_it_as_it_is(kind):
+    encoder, (inputs, mask) = make_encoder(kind), make_batch([3, 2])
+    model = torch.nn.ModuleList([encoder])
+    model.forward = lambda inputs, mask: 2 * encoder(inputs, mask)
+    torch.compiler.reset()
+    found = torch.compile(model, backend="eager")(inputs, mask)
+    assert torch.equal(found, model(inputs, mask))
+    found.sum().backward()
+
+
 @pytest.mark.parametrize("shape", [(2, 3), (2, 0), (0, 3)])
 def test_a_batch_without_tokens_gives_zeros_and_no_gradient(kind, shape):
     encoder = make_encoder(kind)
