@@ -25,8 +25,8 @@ from elmo_plugin.util.atomic_write import check_output
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.files import cache_folder
 
-# A requirement of the core, or of an extra.
-_REQUIREMENT = re.compile(r"([\w.-]+)(?:[^;]*|.*extra == [\"']([\w-]+)[\"'])$")
+_CORE = ("torch", "numpy", "safetensors", "filelock")
+_OF_EXTRA = re.compile(r"([\w.-]+).*extra == [\"']([\w-]+)[\"']$")
 _OF_DEVELOPERS = ("dev", "docs")
 
 
@@ -41,10 +41,10 @@ def run(args: Options) -> str:
     _show("platform", platform.platform())
     packages: Dict[str, List[str]] = {}
     for line in metadata.requires("elmo-plugin") or [] if _version("elmo-plugin") else []:
-        if (match := _REQUIREMENT.match(line)) and match[2] not in _OF_DEVELOPERS:
-            packages.setdefault(match[2] or "", []).append(match[1])
-    core = packages.pop("", ["torch", "numpy", "safetensors", "filelock"])
-    _show("packages", ", ".join(f"{name} {_version(name) or 'is missing'}" for name in core))
+        if (match := _OF_EXTRA.match(line)) and match[2] not in _OF_DEVELOPERS:
+            packages.setdefault(match[2], []).append(match[1])
+    versions = {name: _version(name) or "is missing" for name in (*_CORE, "h5py")}
+    _show("packages", ", ".join(f"{name} {version}" for name, version in versions.items()))
     wrong = _problem(lambda: import_module("elmo_plugin.dependencies").check_dependencies())
     _show("AllenNLP", wrong or _version("allennlp") or "")
     for extra, names in packages.items():
@@ -53,7 +53,7 @@ def run(args: Options) -> str:
     set_names = sorted(name for name in os.environ if name.startswith("ELMO_"))
     _show("variables", ", ".join(f"{name}={os.environ[name]}" for name in set_names) or "none")
     # What is broken is an error.
-    for name in core:
+    for name in _CORE:
         import_module(name)
     layers = import_module("elmo_plugin.environment").setting("ELMO_CACHE")
     for title, folder in (("downloads", cache_folder()), ("layers", layers)):
