@@ -72,6 +72,7 @@ _get_predictor = allennlp_predict._get_predictor
 _evaluate_from_archive = allennlp_evaluate.evaluate_from_archive
 _penalty = RegularizerApplicator.__call__
 _construct = GradientDescentTrainer.from_partial_objects.__func__
+_restore = GradientDescentTrainer._maybe_restore_checkpoint
 
 
 @wraps(_cached_path)
@@ -208,6 +209,15 @@ def from_partial_objects(cls: Type[Trainer], **settings: Any) -> Trainer:
     return _construct(cls, **settings)
 
 
+@wraps(_restore)
+def restore_checkpoint(trainer: GradientDescentTrainer) -> None:
+    _restore(trainer)
+    for parameter, state in trainer.optimizer.state.items():
+        for name, value in state.items() if parameter.shape == (1,) else ():
+            if name != "step" and isinstance(value, torch.Tensor):
+                state[name] = torch.atleast_1d(value)
+
+
 def _check_batch_size(batch_size: Optional[int]) -> None:
     if batch_size is not None and batch_size < 1:
         raise ConfigurationError(f"Expected --batch-size of at least 1, found {batch_size}.")
@@ -285,3 +295,6 @@ allennlp_evaluate.Evaluator = CheckedEvaluator
 RegularizerApplicator.__call__ = penalty
 # So does `no_grad`.
 GradientDescentTrainer.from_partial_objects = classmethod(from_partial_objects)
+
+# `--recover` fails in an optimizer that has seen scalars of an older version, see `load_scalars`.
+GradientDescentTrainer._maybe_restore_checkpoint = restore_checkpoint

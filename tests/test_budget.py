@@ -22,7 +22,7 @@ MOST_LINES = {
     "serve": 680,
     "tasks": 5_010,
     "training": 1_010,
-    "top level": 2_660,
+    "top level": 2_675,
 }
 MOST_RAISES = 311
 # Modules of at most 30 lines: each is one more file to open.

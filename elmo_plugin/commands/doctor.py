@@ -99,7 +99,7 @@ def _show_processors() -> None:
         _show("GPU", f"{torch.cuda.get_device_name(device)}, {kernels} kernels")
     if not torch.cuda.is_available():
         _show("GPU", "mps" if torch.backends.mps.is_available() else "none")
-    compiler = os.environ.get("CXX") or "c++"
+    compiler = os.environ.get("CXX", "").strip() or "c++"
     _show("compiler", f"{compiler} ({shutil.which(compiler.split()[0]) or 'not found'})")
     # Where kernels are missing, a warning says why and what that means.
     logging.basicConfig(stream=sys.stdout, level=logging.INFO, format=f"{'':<13}%(message)s")

@@ -1,7 +1,7 @@
 """
 Compute the surprisal of every word of a text, which is its negative log-likelihood under the biLM,
 given the words before it (forward), after it (backward), and the mean of the two (both). It needs
-the softmax of the biLM, softmax.hdf5 beside its weights.
+the softmax of the biLM, softmax.hdf5 or softmax.safetensors beside its weights.
 
 INPUT is tokenised text, one sentence per line, words separated by white space, or raw text with
 --tokenize; plain or gzip, a URL, or - for standard input. Each sentence is scored by itself; empty

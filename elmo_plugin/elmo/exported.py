@@ -48,7 +48,7 @@ def export_model(
     problem = ""
     if path.suffix not in SUFFIXES:
         problem = f"expected the suffix {' or '.join(SUFFIXES)}."
-    elif model.training:
+    elif any(part.training for part in model.modules()):
         problem = "expected a model in evaluation mode. Call its `eval()`."
     elif torch.torch_version.TorchVersion(torch.__version__) < _OLDEST_TORCH:
         problem = f"graphs need PyTorch {_OLDEST_TORCH} or later, found {torch.__version__}."

@@ -105,6 +105,7 @@ def test_doctor_shows_what_there_is_and_what_is_missing(folder, capsys, monkeypa
     library = compiled_kernels()
     monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null/caches")
     monkeypatch.setenv("ELMO_CACHE", str(folder / "layers"))
+    monkeypatch.setenv("CXX", " ")
     version = doctor._version
     monkeypatch.setattr(doctor, "_version", lambda name: None if name == "ray" else version(name))
     running.run("elmo-doctor")
@@ -114,6 +115,7 @@ def test_doctor_shows_what_there_is_and_what_is_missing(folder, capsys, monkeypa
     message = "/dev/null/caches/elmo_plugin/* cannot be written: /dev/null is not a folder.\n"
     assert f"downloads    {message}" in shown
     assert f"layers       {folder / 'layers'}\n" in shown
+    assert "\ncompiler     c++ (" in shown
     assert shown.endswith(f"\nkernels      {library._name if library else 'none'}\n")
 
 

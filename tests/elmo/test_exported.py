@@ -108,6 +108,10 @@ def test_what_cannot_be_exported_is_one_sentence(make_bilm, tmp_path, monkeypatc
         export_model(bilm, tmp_path / "bilm.h5", inputs, [])
     with pytest.raises(ConfigurationError, match="evaluation mode"):
         export_model(make_bilm().train(), onnx, inputs, [])
+    part = make_bilm()
+    part.lstm.train()
+    with pytest.raises(ConfigurationError, match="evaluation mode"):
+        export_model(part, onnx, inputs, [])
     with pytest.raises(ConfigurationError, match="`stateful` cannot be exported"):
         export_model(make_bilm(stateful=True), onnx, inputs, [])
     monkeypatch.setitem(sys.modules, "onnxscript", None)

@@ -319,6 +319,31 @@ def test_a_checkpoint_of_another_trainer_is_refused(folder, experiment, change, 
         train(experiment, folder)
 
 
+@Model.register("elmo-test-scaled")
+class ScaledModel(NoisyModel):
+    def __init__(self, vocab: Vocabulary, **kwargs) -> None:
+        super().__init__(vocab, **kwargs)
+        self.linear.register_parameter("scale", torch.nn.Parameter(torch.ones(1)))
+        self.linear.register_forward_hook(lambda linear, _, logits: logits * linear.scale)
+
+
+def test_optimizers_may_have_stored_scalars_for_parameters_of_one_number(
+    folder, experiment, tmp_path
+):
+    experiment["model"]["type"] = "elmo-test-scaled"
+    experiment["trainer"]["num_epochs"] = 1
+    expected = run(experiment, tmp_path / "whole")
+    assert train(experiment, folder, killed_at=3) is None
+    (path,) = folder.glob("training_state_*")
+    state = torch.load(path, weights_only=True)
+    moments = [each for each in state["optimizer"]["state"].values() if each["exp_avg"].dim() == 1]
+    assert any(each["exp_avg"].shape == (1,) for each in moments)
+    for each in moments:
+        each.update({n: v.squeeze() for n, v in each.items() if n.startswith("exp_avg")})
+    torch.save(state, path)
+    assert_same(run(experiment, folder), expected)
+
+
 def test_modules_are_notified_of_a_checkpoint_and_keep_their_mode(folder, experiment, monkeypatch):
     modes = []
     forward = NoisyModel.forward

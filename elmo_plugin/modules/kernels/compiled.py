@@ -54,8 +54,8 @@ def compiled_kernels() -> Optional[ctypes.CDLL]:
         said = (getattr(error, "stderr", None) or b"").decode(errors="replace").strip()
         logger.warning(
             "Running without compiled kernels, so that LSTM layers may take twice as long on a "
-            f"CPU: {' '.join([str(error), said[-2000:]]).strip()}. Install a C++ compiler (such as "
-            f"g++), or name one in CXX. {SWITCH}=0 hides this warning."
+            f"CPU: {' '.join([str(error), said[-2000:]]).strip(' .')}. Install a C++ compiler "
+            f"(such as g++), or name one in CXX. {SWITCH}=0 hides this warning."
         )
         return None
 
@@ -74,7 +74,7 @@ def _as_c(value: Union[int, float, torch.Tensor, None]) -> object:
 
 
 def _load_or_build() -> ctypes.CDLL:
-    compiler, flags = shlex.split(os.environ.get("CXX") or "c++"), _FLAGS
+    compiler, flags = shlex.split(os.environ.get("CXX", "")) or ["c++"], _FLAGS
     key = [path.read_text(encoding="utf-8") for path in [*_SOURCES, *_HEADERS]]
     if not any(part.startswith(("-march=", "-mcpu=")) for part in compiler):
         flags = [*flags, _NATIVE]

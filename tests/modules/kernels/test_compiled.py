@@ -61,6 +61,12 @@ def test_the_compiler_may_be_given_with_arguments_or_called_by_another_program(
 
 
 @needs_compiler
+def test_a_blank_name_is_that_of_the_usual_compiler(cache, monkeypatch):
+    monkeypatch.setenv("CXX", " ")
+    assert compiled_kernels() is not None
+
+
+@needs_compiler
 def test_kept_ones_need_no_compiler(cache, monkeypatch):
     compiled_kernels()
     monkeypatch.setenv("PATH", "")
@@ -176,3 +182,4 @@ def test_a_compiler_that_does_not_work_leaves_the_formulas_after_one_warning(
     (warning,) = caplog.messages
     assert command in warning or "kernels.so" in warning
     assert "twice as long" in warning and "Install a C++ compiler" in warning
+    assert ".. " not in warning
