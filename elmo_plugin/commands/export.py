@@ -65,7 +65,7 @@ class Options(BilmOutput):
 
 
 def run(args: Options) -> str:
-    is_graph = args.out_dir.suffix in SUFFIXES
+    is_graph = args.out_dir.suffix.lower() in SUFFIXES
     if (args.unit_layers or args.dtype != "float32") if is_graph else args.mix:
         raise ConfigurationError(
             f"{args.out_dir}: --mix is for .onnx and .pt2, --dtype and --unit-layers are for a "
