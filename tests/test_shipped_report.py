@@ -36,7 +36,7 @@ def test_the_tables_of_a_page_are_those_of_the_kept_results(page, tmp_path):
     copy = tmp_path / "README.md"
     copy.write_text(text, encoding="utf-8")
     studies = sorted(set(re.findall("<!-- (?:study|summary) (\\w+) -->", text)))
-    assert studies == ["table1" if page == "README.md" else Path(page).stem]
+    assert studies == ["headlines" if page == "README.md" else Path(page).stem]
     # Each table was replaced by the same one.
     emptied = re.sub(r"(<!-- (?:study|summary) \w+ -->\n\n)[^<]*", r"\1old\n\n", text)
     assert "old\n\n<!-- /" in emptied

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import List, Optional
 
+from elmo_plugin.analysis.studies.comparison import shares
 from elmo_plugin.analysis.studies.results import Results
 from elmo_plugin.analysis.studies.study import Run, Study, check_inputs, read_study
 from elmo_plugin.analysis.studies.tables import score_tables, summary_table
@@ -146,9 +147,8 @@ def _train(args: Options, runs: List[Run], results: Results) -> List[str]:
 
 
 def _write_tables(out: Path, results: Results) -> str:
-    tables = [*score_tables(results), summary_table(results)]
-    texts = [markdown_table(t.head, t.lines, t.num_left) for t in tables if t.lines]
-    markdown = "\n\n".join(texts)
+    tables = [*score_tables(results), summary_table(shares(results, *results.rows))]
+    markdown = "\n\n".join(markdown_table(t.head, t.lines, t.num_left) for t in tables if t.lines)
     with atomic_write(out / "tables.md") as unfinished:
         unfinished.write_text(f"# {results.title}\n\n{markdown}\n", encoding="utf-8")
     missing = results.num_missing()

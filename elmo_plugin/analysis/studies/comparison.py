@@ -51,7 +51,7 @@ class Cell:
     @cached_property
     def interval(self) -> Optional[Interval]:
         """The 95 % interval of the mean; `None` without samples or if a score is not finite."""
-        return None if (samples := self.samples) is None else _interval(samples, [self.values])
+        return None if (samples := _with_seeds(self)) is None else percentile_interval(samples)
 
 
 @dataclass(frozen=True)
@@ -65,6 +65,8 @@ class Comparison:
     mean: float
     #: At 95 %, as `Share.difference` explains. `None` without bootstrap samples of the metric.
     interval: Optional[Interval]
+    #: Two-sided, of the same samples: below 0.05 if the interval excludes zero. `None` without it.
+    p_value: Optional[float]
     #: The difference divided by the other column's error, `1 - score`. `None` if the metric is not
     #: a fraction, or if lower is better.
     error_reduction: Optional[float]
@@ -107,21 +109,21 @@ class Share:
 
         The interval is the percentile interval of a paired bootstrap over the instances of the
         evaluated file, for the difference of the means over seeds. The error of these means is
-        added to each sample: their standard error times a draw from Student's t distribution. The
-        variance over seeds is pooled if both columns have the same number of seeds or one has a
-        single seed. Otherwise each mean has its own variance, with Welch's degrees of freedom. With
-        one seed per column, the interval covers only the variance over test data.
+        added to each sample: their standard error times a draw from Student's t distribution, by
+        Welch's test: each mean has its own variance. A column with a single seed borrows the other
+        column's. With one seed per column, the interval covers only the variance over test data.
         """
         name = column.against or base.baseline
         before, after = base.cells.get(name), self.cells.get(column.name)
         if before is None or after is None:
             return None
-        interval, samples = None, (before.samples, after.samples)
-        if samples[0] is not None and samples[1] is not None:
-            interval = _interval(samples[1] - samples[0], [before.values, after.values])
+        interval = p_value = None
+        if (samples := _with_seeds(after, before)) is not None:
+            interval = percentile_interval(samples)
+            p_value = min(1.0, 2 * float(min(numpy.mean(samples <= 0), numpy.mean(samples >= 0))))
         has_error = self.row.percent and not self.row.lower_is_better and before.mean < 1
         reduction = (after.mean - before.mean) / (1 - before.mean) if has_error else None
-        return Comparison(after.mean - before.mean, interval, reduction, name)
+        return Comparison(after.mean - before.mean, interval, p_value, reduction, name)
 
     def paper_error_reduction(self, column: Column) -> Optional[float]:
         """
@@ -137,18 +139,17 @@ class Share:
         return (column.paper - base[0]) / (100 - base[0])
 
 
-def shares(results: Results, row: Row) -> List[Share]:
-    """The scores of a row, per share of the training data, ascending."""
+def shares(results: Results, *rows: Row) -> List[Share]:
+    """The scores of rows, per share of the training data, ascending."""
     known = []
-    fractions = results.fractions(row.name)
-    without_paper = tuple(replace(column, paper=None) for column in row.columns)
-    for fraction in fractions:
+    for row, fraction in ((each, part) for each in rows for part in results.fractions(each.name)):
         found = {c: results.scores(row.name, c.name, fraction) for c in row.columns}
         cells = {c.name: Cell(c, scores) for c, scores in found.items() if _values(c, scores)}
         name, of_share = row.name, row
-        if len(fractions) > 1:
+        if len(results.fractions(row.name)) > 1:
             name += f", {100 * fraction:g} %"
-            of_share = row if fraction == 1 else replace(row, columns=without_paper)
+            if fraction < 1:
+                of_share = replace(row, columns=tuple(replace(c, paper=None) for c in row.columns))
         known.append(Share(of_share, fraction, name, cells))
     return known
 
@@ -158,21 +159,30 @@ def _values(column: Column, scores: List[Score]) -> List[float]:
     return [each[column.metric] for each in metrics if each.get(column.metric) is not None]
 
 
-def _interval(samples: numpy.ndarray, values: Sequence[Sequence[float]]) -> Optional[Interval]:
-    """The interval that `Share.difference` explains; `None` if a number is not finite."""
-    if not all(numpy.isfinite(part).all() for part in (samples, *map(numpy.asarray, values))):
+def holm(p_values: Sequence[float]) -> List[float]:
+    """Corrects p-values for the number of tests: Holm (1979). They keep their order."""
+    order = numpy.argsort(p_values)
+    corrected = numpy.array(p_values)[order] * numpy.arange(len(order), 0, -1)
+    corrected = numpy.maximum.accumulate(corrected).clip(max=1)
+    return corrected[numpy.argsort(order)].tolist()
+
+
+def _with_seeds(cell: Cell, *others: Cell) -> Optional[numpy.ndarray]:
+    """
+    Bootstrap samples of a mean, or of its difference from another, with the error over seeds that
+    `Share.difference` explains. `None` without samples, or if a number is not finite.
+    """
+    cells = [cell, *others]
+    samples = [each.samples for each in cells if each.samples is not None]
+    values = [numpy.array(each.values) for each in cells]
+    if len(samples) < len(cells) or not all(numpy.isfinite(x).all() for x in samples + values):
         return None
-    counts = [len(of_column) for of_column in values]
-    squares = [float(numpy.var(of_column)) * len(of_column) for of_column in values]
-    degrees = float(sum(counts) - len(counts))
-    if not any(squares):
-        return percentile_interval(samples)
-    if min(counts) > 1 and len(set(counts)) > 1:
-        # Welch's test: pooled variance is too small if the column with fewer seeds varies more.
-        parts = [square / (count - 1) / count for square, count in zip(squares, counts)]
-        variance = sum(parts)
-        degrees = variance**2 / sum(part**2 / (n - 1) for part, n in zip(parts, counts))
-    else:
-        variance = sum(squares) / degrees * sum(1 / count for count in counts)
-    draws = numpy.random.default_rng(0).standard_t(degrees, len(samples))
-    return percentile_interval(samples + variance**0.5 * draws)
+    of_seeds = [each for each in values if len(each) > 1]
+    variances = [each.var(ddof=1) / len(each) for each in of_seeds]
+    change = samples[0] - sum(samples[1:])
+    if not any(variances):
+        return change
+    degrees = sum(variances) ** 2 / sum(v**2 / (len(x) - 1) for v, x in zip(variances, of_seeds))
+    borrowed = of_seeds[0].var(ddof=1) if len(of_seeds) < len(cells) else 0
+    draws = numpy.random.default_rng(0).standard_t(degrees, len(change))
+    return change + (sum(variances) + borrowed) ** 0.5 * draws

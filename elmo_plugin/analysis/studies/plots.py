@@ -9,13 +9,7 @@ from typing import Any, Callable, Dict, List, Tuple
 from elmo_plugin.analysis.studies.comparison import Cell, Share, shares
 from elmo_plugin.analysis.studies.results import Results
 from elmo_plugin.analysis.studies.study import Row
-from elmo_plugin.util.plotting import (
-    finish_axis,
-    label_of,
-    mark_style,
-    new_figure,
-    write_figure,
-)
+from elmo_plugin.util.plotting import finish_axis, label_of, mark_style, new_figure, write_figure
 
 
 @dataclass(frozen=True)

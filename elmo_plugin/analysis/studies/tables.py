@@ -2,9 +2,9 @@
 
 import statistics
 from dataclasses import dataclass
-from typing import Callable, Dict, List, Mapping, Optional
+from typing import Callable, Dict, List, Mapping, Optional, Sequence
 
-from elmo_plugin.analysis.studies.comparison import Cell, Share, shares
+from elmo_plugin.analysis.studies.comparison import Cell, Share, holm, shares
 from elmo_plugin.analysis.studies.results import Results
 from elmo_plugin.analysis.studies.study import Column, Row
 
@@ -42,15 +42,19 @@ def score_tables(results: Results) -> List[Table]:
     return [table for table in tables if table.lines]
 
 
-def summary_table(results: Results) -> Table:
+def summary_table(found: Sequence[Share]) -> Table:
     """
-    A line per row and fraction: the baseline, and the column with the best score on dev among the
-    columns compared with it. The paper's error reduction is from the first column that has one.
-    There is no line if either lacks scores, or if several columns have scores but not all on dev.
+    A line per share: the baseline, and the column with the best score on dev among the columns
+    compared with it. The p-value is corrected for the number of lines. The paper's error reduction
+    is from the first column that has one. There is no line if either lacks scores, or if several
+    columns have scores but not all on dev.
     """
     head = ["", "data", "baseline", "score", "best model", "its score", "seeds"]
-    rows = [row for row in results.rows if row.compare]
-    return _table([*head, *_DIFFERENCE], _lines(rows, results, _summary))
+    lines = [line for share in found for line in _summary(share)]
+    tested = [line for line in lines if "p" in line]
+    for line, p_value in zip(tested, holm([float(line["p"]) for line in tested])):
+        line["p"] = f"{p_value:.3f}" if p_value > 0.001 else "≤ 0.001"
+    return _table([*head, *_DIFFERENCE[:2], "p", *_DIFFERENCE[2:]], lines)
 
 
 def _lines(rows: List[Row], results: Results, of_share: Callable[..., List[_Line]]) -> List[_Line]:
@@ -74,8 +78,7 @@ def _compared(share: Share) -> List[_Line]:
         if found := share.cells.get(column.name):
             line["score"] = _mean(row, found)
             line["seeds"] = str(len(found.values))
-            on_dev = found.on_dev
-            line["best on dev"] = "" if on_dev is None else f"{row.scale * on_dev:.2f}"
+            line["best on dev"] = "" if found.on_dev is None else f"{row.scale * found.on_dev:.2f}"
             # This assumes that scores rise: if lower is better, there is no number.
             if goal is not None and not row.lower_is_better:
                 line["epochs to baseline"] = _epochs(goal.histories, found.histories)
@@ -86,6 +89,8 @@ def _compared(share: Share) -> List[_Line]:
 
 
 def _summary(share: Share) -> List[_Line]:
+    if not share.row.compare:
+        return []
     others = [each for each in share.row.columns[share.row.num_baselines :] if not each.against]
     scored = [share.cells[each.name] for each in others if each.name in share.cells]
     is_known = len(scored) == 1 or all(found.on_dev is not None for found in scored)
@@ -97,6 +102,8 @@ def _summary(share: Share) -> List[_Line]:
     return [
         {
             **after,
+            "": share.row.name,
+            "data": f"{100 * share.fraction:g} %",
             "baseline": before["model"],
             "score": before["score"],
             "best model": after["model"],
@@ -112,13 +119,11 @@ def _difference(share: Share, column: Column) -> _Line:
     if found is None:
         return {}
     scale = share.row.scale
-    line = {
-        "compared with": found.base,
-        "difference": f"{scale * found.mean:+.2f}",
-    }
+    line = {"compared with": found.base, "difference": f"{scale * found.mean:+.2f}"}
     if found.interval is not None:
         low, high = (scale * bound for bound in found.interval)
         line["95 %"] = f"{low:+.2f} to {high:+.2f}"
+        line["p"] = str(found.p_value)
     if found.error_reduction is not None:
         line["error reduction"] = _percent(found.error_reduction)
         line["error reduction, paper"] = _percent(share.paper_error_reduction(column))

@@ -5,7 +5,7 @@ import numpy
 import pytest
 import scipy.stats
 
-from elmo_plugin.analysis.studies.comparison import shares
+from elmo_plugin.analysis.studies.comparison import holm, shares
 from elmo_plugin.analysis.studies.plots import figures
 from elmo_plugin.analysis.studies.study import Column
 from elmo_plugin.analysis.studies.tables import score_tables, summary_table
@@ -36,30 +36,55 @@ def test_a_cell_is_mean_deviation_and_interval_over_seeds(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "values, middle, half, rel",
+    "before, after, rel",
     [
-        # Of 0.4, 0.6, 0.5 and 0.7, the deviation is 0.1291; pooled with 0 it is 0.0913, and the
-        # error of the difference of two means of four is 0.0645. Student's t with 6 degrees: 2.447.
-        ([0.5, 0.5, 0.5, 0.5, 0.4, 0.6, 0.5, 0.7], 0.05, 2.447 * 0.0645, 0.02),
-        # One seed has the variance of the other model's: 0.05, and t with 2 degrees.
-        ([0.5, None, None, 0.55, 0.6, 0.65], 0.1, 4.303 * 0.05 * (1 + 1 / 3) ** 0.5, 0.03),
-        # With other numbers of seeds, each mean has its own: Welch's test.
-        ([0.5, 0.6, None, 0.7, 0.75, 0.8], 0.2, None, 0.03),
+        ([0.5, 0.5, 0.5, 0.51], [0.4, 0.6, 0.5, 0.7], 0.02),
+        ([0.5, 0.6, None, None], [0.7, 0.75, 0.8, 0.9], 0.03),
+        ([0.5, 0.6, 0.7], [0.7, 0.71, 0.72], 0.03),
     ],
 )
-def test_the_interval_of_a_difference_has_the_variance_of_seeds(
-    tmp_path, values, middle, half, rel
-):
-    made = study("baseline", "ELMo", seeds=range(len(values) // 2))
-    samples = [[value] * 1000 for value in values]
-    found = results(tmp_path / "r.json", made, values, samples)
+def test_the_interval_of_a_difference_is_that_of_welch(tmp_path, before, after, rel):
+    made = study("baseline", "ELMo", seeds=range(len(before)))
+    values = [*before, *after]
+    found = results(tmp_path / "r.json", made, values, [[value] * 1000 for value in values])
     change = difference(found, made.rows[0], 1)
-    if half is None:
-        welch = scipy.stats.ttest_ind([0.7, 0.75, 0.8], [0.5, 0.6], equal_var=False)
-        half = welch.confidence_interval(0.95).high - middle
-    assert change.mean == pytest.approx(middle)
-    assert change.interval == pytest.approx((middle - half, middle + half), rel=rel)
+    welch = scipy.stats.ttest_ind(after, [v for v in before if v is not None], equal_var=False)
+    low, high = welch.confidence_interval(0.95)
+    assert change.mean == pytest.approx((low + high) / 2)
+    assert change.interval == pytest.approx((low, high), rel=rel)
+    assert change.p_value == pytest.approx(welch.pvalue, rel=rel)
     assert difference(found, made.rows[0], 1) == change
+
+
+def test_a_column_with_one_seed_borrows_the_variance_of_the_other(tmp_path):
+    made = study("baseline", "ELMo", seeds=(1, 2, 3))
+    values = [0.5, None, None, 0.55, 0.6, 0.65]
+    found = results(tmp_path / "r.json", made, values, [[value] * 1000 for value in values])
+    # The deviation is 0.05, and Student's t with 2 degrees is 4.303.
+    half = 4.303 * 0.05 * (1 + 1 / 3) ** 0.5
+    change = difference(found, made.rows[0], 1)
+    assert change.interval == pytest.approx((0.1 - half, 0.1 + half), rel=0.03)
+
+
+def test_without_variance_a_difference_is_certain(tmp_path):
+    made = study("baseline", "ELMo", "same", seeds=(1,))
+    found = results(tmp_path / "r.json", made, [0.5, 0.6, 0.5], [[0.5], [0.6], [0.5]])
+    assert [difference(found, made.rows[0], number).p_value for number in (1, 2)] == [0, 1]
+
+
+def test_p_values_are_corrected_by_the_rule_of_holm():
+    p_values = numpy.random.default_rng(0).uniform(0, 0.3, 8).tolist()
+    assert p_values != sorted(p_values)
+    # A hypothesis is rejected at a level if it and all smaller ones pass theirs.
+    for level in (0.01, 0.05, 0.3, 0.9):
+        rejected = set()
+        for rank, p_value in enumerate(sorted(p_values)):
+            if p_value > level / (8 - rank):
+                break
+            rejected.add(p_value)
+        assert {p for p, c in zip(p_values, holm(p_values)) if c <= level} == rejected
+    assert holm([0.04, 0.01, 0.03]) == pytest.approx([0.06, 0.03, 0.06])
+    assert holm([0.9, 0.8]) == [1, 1]
 
 
 def test_the_interval_of_a_cell_has_the_variance_of_seeds(tmp_path):
@@ -89,7 +114,7 @@ def test_a_training_that_diverged_spoils_no_other_column(tmp_path, worst, seeds)
     assert difference(found, row, 2) is not None
     if math.isnan(worst):
         assert share.baseline == "b" and difference(found, row, 2).interval == (0, 0)
-    assert all(score_tables(found)) and summary_table(found)
+    assert all(score_tables(found)) and summary_table(shares(found, *found.rows))
     assert all(figure.svg for figure in figures(found))
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from elmo_plugin.analysis.studies.comparison import shares
 from elmo_plugin.analysis.studies.study import Column, Study
 from elmo_plugin.analysis.studies.tables import score_tables, summary_table
 from tests.analysis.studies.scores import results, score, study
@@ -93,7 +94,8 @@ def test_a_column_may_be_compared_with_another_one_than_the_baseline(tmp_path):
     reductions = [all_layers[f"error reduction{name}"] for name in ("", ", paper")]
     assert reductions == ["25.0 %", "50.0 %"]
     # A summary has only what is compared with the baseline.
-    assert [line["best model"] for line in lines_of(summary_table(found))] == ["last"]
+    (line,) = lines_of(summary_table(shares(found, *found.rows)))
+    assert line["best model"] == "last"
 
 
 def test_epochs_until_the_baseline_is_reached(tmp_path):
@@ -126,7 +128,7 @@ def test_a_summary_has_the_models_with_the_best_scores_on_dev(tmp_path):
             test, dev = values
             training = {"f1": 0.0, "best_validation_f1": dev}
             found.add({**score(run, test), "training": training})
-    table = summary_table(found)
+    table = summary_table(shares(found, *found.rows))
     assert table.head == [
         "", "baseline", "score", "best model", "its score", "seeds", "difference",
         "error reduction", "error reduction, paper",
@@ -136,7 +138,24 @@ def test_a_summary_has_the_models_with_the_best_scores_on_dev(tmp_path):
     ]
 
 
+def test_a_summary_has_p_values_that_are_corrected_for_its_lines(tmp_path):
+    made = study("baseline", "ELMo", rows=("NER", "SRL", "SST"), seeds=(1,))
+    # Of 1,000 samples of the differences, 1, 20 and 20 are below zero, so p is 0.002 and 0.04.
+    samples = [[0.5 if number >= below else 0.7 for number in range(1000)] for below in (1, 20, 20)]
+    pairs = [each for of_row in samples for each in (of_row, [0.6] * 1000)]
+    found = results(tmp_path / "r.json", made, [0.5, 0.6] * 3, pairs)
+    lines = lines_of(summary_table(shares(found, *found.rows)))
+    assert [(line[""], line["p"]) for line in lines] == [
+        ("NER", "0.006"), ("SRL", "0.080"), ("SST", "0.080"),
+    ]  # fmt: skip
+    (line,) = lines_of(summary_table(shares(found, found.rows[0])))
+    assert line["p"] == "0.002"
+    assert (
+        "p" not in summary_table(shares(results(tmp_path / "x", made, [0.5] * 6), *made.rows)).head
+    )
+
+
 @pytest.mark.parametrize("values, best", [([0.5, 0.6], ["ELMo"]), ([0.5, 0.6, 0.7], [])])
 def test_without_scores_on_dev_no_model_is_called_the_best_of_several(tmp_path, values, best):
     found = results(tmp_path / "r", study("baseline", "ELMo", "wide", seeds=(1,)), values)
-    assert [line[3] for line in summary_table(found).lines] == best
+    assert [line[3] for line in summary_table(shares(found, *found.rows)).lines] == best
