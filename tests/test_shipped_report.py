@@ -38,7 +38,7 @@ def test_the_tables_of_a_page_are_those_of_the_kept_results(page, tmp_path):
     studies = sorted(set(re.findall("<!-- (?:study|summary) (\\w+) -->", text)))
     assert studies == ["headlines" if page == "README.md" else Path(page).stem]
     # Each table was replaced by the same one.
-    emptied = re.sub(r"(<!-- (?:study|summary) \w+ -->\n\n)[^<]*", r"\1old\n\n", text)
+    emptied = re.sub(r"(<!-- (?:study|summary|gaps) \w+ -->\n\n)[^<]*", r"\1old\n\n", text)
     assert "old\n\n<!-- /" in emptied
     copy.write_text(emptied, encoding="utf-8")
     runpy.run_path(str(PROJECT / "scripts/update_tables.py"))["update"](PROJECT / FOLDER, copy)
