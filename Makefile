@@ -30,7 +30,7 @@ test: $(STAMP)
 	$(VENV)/bin/python -m pytest tests -q -n 4 --dist loadfile
 
 test-core: $(STAMP)
-	$(VENV)/bin/python -m pytest $(HIDING) $(CORE_TESTS) -q -n 4 --dist loadfile
+	$(VENV)/bin/python -m pytest $(HIDING) $(CORE_TESTS) -q -n 2 --dist loadfile
 
 # If the data of a benchmark is missing, the others still run.
 bench: $(STAMP)
