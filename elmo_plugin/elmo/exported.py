@@ -61,12 +61,11 @@ def export_model(
         for library in ("onnxscript", "torch.onnx"):
             logging.getLogger(library).setLevel(logging.ERROR)
     sizes = {0: torch.export.Dim("batch"), 1: torch.export.Dim("length")}
+    shapes = ((sizes,) * len(inputs),)
     # PyTorch warns of its own use of what it deprecates.
     quiet = warnings.catch_warnings(action="ignore")
     with atomic_write(path) as unfinished, torch.no_grad(), quiet:
-        program = torch.export.export(
-            _Plain(model), tuple(inputs.values()), dynamic_shapes=((sizes,) * len(inputs),)
-        )
+        program = torch.export.export(_Plain(model), tuple(inputs.values()), dynamic_shapes=shapes)
         if path.suffix == ".pt2":
             with open(unfinished, "wb") as file:
                 torch.export.save(program, file)
@@ -76,6 +75,7 @@ def export_model(
                 f=str(unfinished),
                 input_names=list(inputs),
                 output_names=list(outputs),
+                dynamic_shapes=shapes,
                 external_data=False,
                 verbose=False,
             )

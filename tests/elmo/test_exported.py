@@ -34,6 +34,7 @@ def reader_of(path):
     if path.suffix == ".pt2":
         return torch.export.load(path).module()
     session = InferenceSession(path)
+    assert session.get_inputs()[0].shape[:2] == ["batch", "length"]
     return lambda ids: [*map(torch.from_numpy, session.run(None, {"character_ids": ids.numpy()}))]
 
 
