@@ -6,7 +6,6 @@ they take more than half of the time that a prediction of one sentence takes.
 """
 
 import builtins
-import gc
 import sys
 from contextlib import contextmanager
 from functools import cached_property
@@ -70,10 +69,10 @@ def late_imports(libraries: Collection[str], importers: Tuple[str, ...]) -> Iter
     """
     In this context, modules whose names begin with one of `importers` get a `LateName` in place of
     those `libraries` that are not imported yet. Other modules, and all modules afterwards, get the
-    libraries. Replaces `builtins.__import__`: not for two threads at once. Collects no garbage.
+    libraries. Replaces `builtins.__import__`: not for two threads at once.
     """
     late = {library for library in libraries if library not in sys.modules}
-    import_now, restore = builtins.__import__, gc.enable if gc.isenabled() else gc.disable
+    import_now = builtins.__import__
 
     def import_late(
         name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0
@@ -84,9 +83,7 @@ def late_imports(libraries: Collection[str], importers: Tuple[str, ...]) -> Iter
         return import_now(name, globals, locals, fromlist, level)
 
     builtins.__import__ = import_late
-    gc.disable()  # It would take 0.3 s, and imports leave none.
     try:
         yield
     finally:
         builtins.__import__ = import_now
-        restore()

@@ -1,4 +1,3 @@
-import gc
 import pickle
 import subprocess
 import sys
@@ -89,17 +88,6 @@ def test_a_base_class_is_imported_when_an_object_is_constructed(importer):
         made = pickle.loads(pickle.dumps(kind(2, name="x")))
         assert (made.size, made.name, type(made)) == (2, "x", kind)
     assert module.Child.__bases__ == (sys.modules["heavy.parts"].Base,)
-
-
-def test_garbage_is_collected_afterwards_as_before(importer):
-    module = importer("import gc\nIS_COLLECTING = gc.isenabled()\n")
-    assert not module.IS_COLLECTING and gc.isenabled()
-    gc.disable()
-    try:
-        importer("", module="early.second")
-        assert not gc.isenabled()
-    finally:
-        gc.enable()
 
 
 def test_others_get_the_library_and_what_is_imported_stays(importer):
