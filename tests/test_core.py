@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from pkgutil import walk_packages
 from typing import List
@@ -35,6 +36,8 @@ def run(script: str, *arguments: object, cwd: Path = PROJECT, with_h5py: bool = 
     command = [sys.executable, "-c", preamble + script, *map(str, arguments)]
     environment = {n: v for n, v in os.environ.items() if not n.startswith("ELMO_")}
     environment["PYTHONPATH"] = str(PROJECT)
+    # PyTorch's optimizers set it if it is not set.
+    environment.setdefault("TORCHINDUCTOR_CACHE_DIR", tempfile.gettempdir())
     done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done.stdout
