@@ -3,8 +3,9 @@
 // strongly (elmo_regularisation.libsonnet), trained ones with that regularisation. ELMo is compared
 // with the baseline with the best validation score. The models with ELMo have the word vectors of
 // their experiments: trained ones for NER and SRL, fixed ones for the others. NER, SST and SNLI
-// have a column with the other kind, too, and SNLI one with the regularisation of the baseline. SRL
-// looks words up in lower case, and has a baseline that keeps their case, which our word vectors
+// have a column with the other kind, too, and SNLI one with the regularisation of the baseline. The
+// last column is the best of these with the medium biLM, whose files are in $ELMO_DATA/bilm/medium.
+// SRL looks words up in lower case, and has a baseline that keeps their case, which our word vectors
 // distinguish.
 // All columns of a row have the same data, epochs and patience. Differences from the experiments:
 // epochs and patience; a higher learning rate and smaller layers for SST; SNLI on a fifth of its
@@ -16,6 +17,11 @@ local elmo_regularisation = import 'elmo_regularisation.libsonnet';
 local training = import 'training.libsonnet';
 
 local vectors(trainable) = { words: words.with_trainable(super.words, trainable) };
+local medium(elmo, settings={}) = {
+  name: 'ELMo, medium biLM',
+  experiment: elmo,
+  settings: settings { elmo+: paths.other_bilm('medium') },
+};
 // `trained`: the paper trains the word vectors, so its baseline is the one with trained vectors.
 local columns(baseline, elmo, papers, regularisation=null, trained=false) = [
   {
@@ -53,7 +59,7 @@ local columns(baseline, elmo, papers, regularisation=null, trained=false) = [
           name: 'ELMo, fixed vectors',
           experiment: import '../ner_elmo.jsonnet',
           settings: vectors(false),
-        }],
+        }, medium(import '../ner_elmo.jsonnet', vectors(false))],
         seeds: [1, 2, 3, 4, 5],
       } + training.long.ner,
       {
@@ -70,7 +76,7 @@ local columns(baseline, elmo, papers, regularisation=null, trained=false) = [
           name: 'ELMo, trained vectors',
           experiment: import '../sst_elmo.jsonnet',
           settings: vectors(true),
-        }],
+        }, medium(import '../sst_elmo.jsonnet', vectors(true))],
         seeds: [1, 2, 3, 4, 5],
       } + training.long.sst,
       {
@@ -108,7 +114,7 @@ local columns(baseline, elmo, papers, regularisation=null, trained=false) = [
           name: 'trained vectors, case kept',
           experiment: import '../srl.jsonnet',
           settings: { words: [words.vectors(dim=100)] },
-        }, all[2]],
+        }, all[2], medium(import '../srl_elmo.jsonnet')],
         settings: { num_epochs: 15, patience: 3, mixed_precision: true },
         seeds: [1, 2],
       },
@@ -117,7 +123,8 @@ local columns(baseline, elmo, papers, regularisation=null, trained=false) = [
         metric: 'coref_f1',
         evaluate: paths.coref.test,
         num_baselines: 2,
-        columns: columns(import '../coref.jsonnet', import '../coref_elmo.jsonnet', [67.2, 70.4]),
+        columns: columns(import '../coref.jsonnet', import '../coref_elmo.jsonnet', [67.2, 70.4])
+                 + [medium(import '../coref_elmo.jsonnet')],
         settings: { num_epochs: 30, patience: 6 },
       },
       {
