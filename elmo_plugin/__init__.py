@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from elmo_plugin.bilm import Bilm, BilmOptions, load_bilm, load_weights, save_weights
     from elmo_plugin.elmo import Elmo, ScalarMix, embed_sentences
 
-__version__ = "0.3.0"
+__version__ = "0.4.0.dev0"
 
 __all__ = [
     "Bilm",
