@@ -15,6 +15,11 @@ NUM_TRAINED = "_num_trained_tags"
 Vectors = Dict[str, numpy.ndarray]
 
 
+def other_cases(word: str) -> Tuple[str, str]:
+    """The forms whose vector a word without one may have: lower case, then title case."""
+    return word.lower(), word.title()
+
+
 def vector_lines(path: str) -> Iterator[Tuple[str, str]]:
     """
     Streams `file:line` and text of each line that is not empty, except a first line with number of

@@ -37,6 +37,13 @@ local with_embedder(list, settings) = [
   // The same list with word vectors that are trained, or not.
   with_trainable(list, trainable):: with_embedder(list, { trainable: trainable }),
 
+  // The same list, where words that the file lacks have the vectors of their lower or title case.
+  with_case_fallback(list):: [
+    if std.get(word.embedder, 'pretrained_file') == null then word
+    else word { indexer+: { type: 'elmo-words' }, embedder+: { case_fallback: true } }
+    for word in list
+  ],
+
   // The same list with the wider word vectors of ELMO_WIDE.
   with_wide_vectors(list):: with_embedder(
     list,

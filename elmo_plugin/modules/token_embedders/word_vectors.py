@@ -1,19 +1,47 @@
 import logging
-from typing import Any, Dict, Iterator, Optional, Tuple
+from itertools import chain
+from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 import numpy
 import torch
 from allennlp.common import Tqdm
-from allennlp.data import Vocabulary
+from allennlp.data import Token, Vocabulary
+from allennlp.data.token_indexers import SingleIdTokenIndexer, TokenIndexer
 from allennlp.modules import TokenEmbedder
 from overrides import overrides
 from torch.nn.functional import embedding
 
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.tensors import is_exporting
-from elmo_plugin.util.word_vectors import NUM_TRAINED, Vectors, parse_vectors, vector_lines
+from elmo_plugin.util.word_vectors import (
+    NUM_TRAINED,
+    Vectors,
+    other_cases,
+    parse_vectors,
+    vector_lines,
+)
 
 logger = logging.getLogger(__name__)
+
+
+@TokenIndexer.register("elmo-words")
+class WordIndexer(SingleIdTokenIndexer):
+    """
+    AllenNLP's `single_id`, but a word outside of the vocabulary has the id of its lower case, or of
+    its title case: for `WordVectors` with `case_fallback`, whose vocabulary has the file's words.
+    """
+
+    @overrides
+    def tokens_to_indices(
+        self, tokens: List[Token], vocabulary: Vocabulary
+    ) -> Dict[str, List[int]]:
+        known = vocabulary.get_token_to_index_vocabulary(self.namespace)
+        words = [self._get_feature_value(token) for token in tokens]
+        found = [
+            next((form for form in (word, *other_cases(word)) if form in known), word)
+            for word in words
+        ]
+        return super().tokens_to_indices(list(map(Token, found)), vocabulary)
 
 
 @TokenEmbedder.register("elmo-word-vectors")
@@ -47,6 +75,10 @@ class WordVectors(TokenEmbedder):
         Maximum number of extra words. Each takes `4 * embedding_dim` bytes of memory and archive.
     zero_unknown : `bool`
         Whether words that the file lacks get zeros, as the encoder of CoVe expects.
+    case_fallback : `bool`
+        Whether words that the file lacks start with the vector of their lower case, or of their
+        title case (`LONDON`: `London`). The indexer `elmo-words` does it for words that are new at
+        prediction time.
     """
 
     def __init__(
@@ -58,6 +90,7 @@ class WordVectors(TokenEmbedder):
         num_extra_words: int = 100_000,
         vocab_namespace: str = "tokens",
         zero_unknown: bool = False,
+        case_fallback: bool = False,
     ) -> None:
         super().__init__()
         self._namespace = vocab_namespace
@@ -72,9 +105,18 @@ class WordVectors(TokenEmbedder):
         vectors: Vectors = {}
         if pretrained_file:
             max_others = 0 if is_extended else num_extra_words
-            vectors, others = parse_vectors(
-                _lines(pretrained_file), words, embedding_dim, max_others
+            forms = {word: other_cases(word) if case_fallback else () for word in words}
+            wanted = {*words, *chain.from_iterable(forms.values())}
+            found, others = parse_vectors(
+                _lines(pretrained_file), wanted, embedding_dim, max_others
             )
+            if not is_extended:
+                others = {word: found[word] for word in found if word not in words} | others
+            vectors = {word: found[word] for word in found if word in words}
+            for word, cases in forms.items():
+                form = next(filter(found.__contains__, cases), None)
+                if word not in found and form is not None:
+                    vectors[word] = found[form]
             _initialise(weight, vectors, words, pretrained_file, zero_unknown)
             for word in others:
                 vocab.add_token_to_namespace(word, vocab_namespace)

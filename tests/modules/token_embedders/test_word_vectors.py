@@ -3,7 +3,8 @@ import pytest
 import torch
 from allennlp.common import Params
 from allennlp.common.checks import ConfigurationError
-from allennlp.data import Vocabulary
+from allennlp.data import Token, Vocabulary
+from allennlp.data.token_indexers import TokenIndexer
 from allennlp.modules import TokenEmbedder
 
 from elmo_plugin.modules.token_embedders.word_vectors import WordVectors
@@ -141,3 +142,33 @@ def test_words_without_a_vector_are_zeros_where_that_is_set(vocab, path):
         assert unknown == [zero_unknown] * 2
         words = ["play", "Zeus"]
         assert vectors_of(embedder, vocab, words) == [VECTORS[word] for word in words]
+
+
+CASES = ["London 1 2 3", "play 4 5 6", "zeus 7 8 9", "Zeus 0 0 1", "Paris 2 2 2"]
+
+
+def test_a_word_without_a_vector_has_that_of_its_lower_or_title_case(tmp_path):
+    vocab = Vocabulary({"tokens": dict.fromkeys(["LONDON", "PLAY", "ZEUS", "Zeus", "ball"], 1)})
+    path = write(tmp_path / "vectors.txt", CASES)
+    embedder = WordVectors(vocab, 3, path, case_fallback=True)
+    words = ["LONDON", "PLAY", "ZEUS", "Zeus"]
+    expected = [[1, 2, 3], [4, 5, 6], [7, 8, 9], [0, 0, 1]]
+    assert vectors_of(embedder, vocab, words) == expected
+    assert vectors_of(embedder, vocab, ["ball"]) != vectors_of(embedder, vocab, ["play"])
+    # Forms that only other words need stay words of the file, which are not trained.
+    assert len(embedder.weight) == 7 and len(embedder.extra) == 4
+    assert vectors_of(embedder, vocab, ["Paris", "play"]) == [[2, 2, 2], [4, 5, 6]]
+    # The words of the corpus do not change each other's rows.
+    plain = WordVectors(Vocabulary({"tokens": {"LONDON": 1, "play": 1}}), 3, path)
+    assert plain.weight[2:].tolist().count([4, 5, 6]) == 1 and len(plain.extra) == 4
+
+
+def test_a_new_word_has_the_id_of_another_case_of_it(tmp_path):
+    vocab = Vocabulary({"tokens": {"play": 1, "LONDON": 1}})
+    embedder = WordVectors(vocab, 3, write(tmp_path / "vectors.txt", CASES), case_fallback=True)
+    indexer = TokenIndexer.from_params(Params({"type": "elmo-words"}))
+    words = ["PARIS", "PLAY", "london", "ZEUS", "LONDON", "never-seen"]
+    ids = indexer.tokens_to_indices([Token(word) for word in words], vocab)["tokens"]
+    same = ["Paris", "play", "London", "zeus", "LONDON", "@@UNKNOWN@@"]
+    assert ids == [vocab.get_token_index(word) for word in same]
+    assert embedder(torch.tensor([ids]))[0, 0].tolist() == [2, 2, 2]
