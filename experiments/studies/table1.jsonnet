@@ -103,6 +103,25 @@ local columns(baseline, elmo, papers, regularisation=null, trained=false) = [
         ],
       } + training.long.snli { fractions: [0.2, 1] },
       {
+        // All pairs, until the score on dev stops rising. The settings of the best columns above.
+        name: 'SNLI, 20 epochs',
+        metric: 'accuracy',
+        evaluate: paths.snli.test,
+        local elmo = import '../snli_elmo.jsonnet',
+        local as_baseline = vectors(true) + elmo_regularisation.without_snli,
+        columns: [
+          {
+            name: 'trained vectors',
+            experiment: import '../snli.jsonnet',
+            settings: vectors(true),
+          },
+          { name: 'ELMo', experiment: elmo, settings: as_baseline },
+          medium(elmo, as_baseline),
+        ],
+        settings: { num_epochs: 20, patience: 3, mixed_precision: true },
+        seeds: [1],
+      },
+      {
         name: 'SRL',
         metric: 'f1-measure-overall',
         evaluate: paths.srl.test,
