@@ -20,7 +20,6 @@ import spacy
 from elmo_plugin.corpora import conll2003, conll2012, snli, squad, sst
 from elmo_plugin.corpora.tagged_words import read_conllu
 
-
 # The words of its sentences.
 Part = Sequence[Sequence[str]]
 

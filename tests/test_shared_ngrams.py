@@ -53,20 +53,21 @@ def test_counts_are_those_of_a_slow_comparison(tmp_path, count):
 
 
 def test_pairs_paragraphs_and_other_tokenisers(tmp_path, count):
-    letters = "A well-known owl (b c) d e f g h i j k."
-    pair = {"gold_label": "neutral", "sentence1": letters, "sentence2": "Short."}
-    # In two sentences of a paragraph, the same 13 words do not count.
-    contexts = [f"So: {letters}", letters.replace("e f", "e. F"), letters.lower()]
+    raw = "A well-known owl (which sings) lives in the old tower behind our school."
+    words = "A well-known owl ( which sings ) lives in the old tower behind our school .".split()
+    pair = {"gold_label": "neutral", "sentence1": raw, "sentence2": "Short."}
     paragraphs = []
-    for each in contexts:
-        answer = {"text": "owl", "answer_start": each.index("owl")}
-        question = {"id": each, "question": "Who?", "answers": [answer]}
-        paragraphs.append({"context": each, "qas": [question]})
+    # In two sentences of a paragraph, the same words do not count.
+    for context in (f"So: {raw}", raw.replace("tower behind", "tower. Behind"), raw.lower()):
+        answer = {"text": "owl", "answer_start": context.index("owl")}
+        question = {"id": context, "question": "Who?", "answers": [answer]}
+        paragraphs.append({"context": context, "qas": [question]})
     squad = {"version": "1.1", "data": [{"title": "x", "paragraphs": paragraphs}]}
     (tmp_path / "x.jsonl").write_text(json.dumps(pair) + "\n")
     (tmp_path / "x.json").write_text(json.dumps(squad))
-    (tmp_path / "x.conll").write_text(rows([letters[:-1].replace("(", "-LRB-").split()]))
-    (tmp_path / "text.txt").write_text("A well-known owl ( b c ) d e f g h i j k .\n")
+    escapes = {"(": "-LRB-", ")": "-RRB-"}
+    (tmp_path / "x.conll").write_text(rows([[escapes.get(word, word) for word in words]]))
+    (tmp_path / "text.txt").write_text(" ".join(words) + "\n")
     paths = [tmp_path / f"x{ending}" for ending in (".jsonl", ".json", ".conll")]
     found = count(*paths, "--text", tmp_path / "text.txt")
     assert found == [[1, 1, 1], [1, 3, 2], [1, 1, 1]]

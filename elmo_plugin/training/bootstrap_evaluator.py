@@ -1,8 +1,7 @@
 import copy
 import random
-from contextlib import nullcontext
 from os import PathLike
-from typing import Any, ContextManager, Dict, Iterator, List, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple, Union
 
 import numpy
 import torch
@@ -58,12 +57,11 @@ class BootstrapEvaluator(SimpleEvaluator):
         model.metric = counts
         # `max_tokens_sampler` shuffles batches in evaluation, too: all models get the same order.
         random.seed(self._seed)
+        hook = model.register_forward_pre_hook(counts.read_groups, with_kwargs=True)
         try:
-            with counts.reading_groups(model):
-                metrics = super().__call__(
-                    model, data_loader, batch_weight_key, metrics_output_file
-                )
+            metrics = super().__call__(model, data_loader, batch_weight_key, metrics_output_file)
         finally:
+            hook.remove()
             model.metric = metric
         if predictions_output_file is not None:
             if not counts.instances:
@@ -71,13 +69,11 @@ class BootstrapEvaluator(SimpleEvaluator):
                     "elmo-bootstrap: expected instances with labels, found none. Evaluate a file "
                     "that has labels."
                 )
-            content = {
-                "num_instances": len(counts.instances),
-                "metrics": self._samples(model, counts),
-            }
-            if 1 < len(set(counts.groups)) < len(counts.groups):
-                content["num_groups"] = len(set(counts.groups))
-                content["group_metrics"] = self._samples(model, counts, counts.groups)
+            samples: Any = self._samples(model, counts)
+            content = {"num_instances": len(counts.instances), "metrics": samples}
+            if 1 < (num_groups := len(set(counts.groups))) < len(counts.groups):
+                samples = self._samples(model, counts, counts.groups)
+                content.update(num_groups=num_groups, group_metrics=samples)
             write_json(predictions_output_file, content, indent=None)
         return metrics
 
@@ -107,17 +103,13 @@ class _InstanceCounts(Metric):
         self._whole: Dict[str, Any] = {}
         #: The counts of each instance.
         self.instances: List[_Counts] = []
-        #: The group of each instance; empty if the model has no `group_key`.
+        #: The group of each instance: the same for all if the model has no `group_key`.
         self.groups: List[str] = []
 
-    def reading_groups(self, model: Model) -> ContextManager[Any]:
-        """Within it, the groups of each batch are recorded."""
+    def read_groups(self, model: Model, _: Any, batch: Dict[str, Any]) -> None:
+        """A hook before `forward`."""
         key = getattr(model, "group_key", "")
-
-        def read(_: Model, __: Any, batch: Dict[str, Any]) -> None:
-            self.groups.extend(str(instance.get(key)) for instance in batch["metadata"])
-
-        return model.register_forward_pre_hook(read, with_kwargs=True) if key else nullcontext()
+        self.groups.extend(str(each.get(key)) for each in batch.get("metadata", ()))
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._metric, name)

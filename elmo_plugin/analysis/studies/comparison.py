@@ -39,14 +39,12 @@ class Cell:
         on_dev = [m for each in scores if (m := each["training"].get(name)) is not None]
         #: The mean of the best scores on dev; `None` if there are none.
         self.on_dev = statistics.mean(on_dev) if on_dev else None
-        self._samples = {
-            kind: [(each.get(kind) or {}).get(column.metric) for each in scores] for kind in SAMPLES
-        }
-
-    def samples(self, kind: str) -> Optional[numpy.ndarray]:
-        """The mean of each bootstrap sample; `None` if a run has no samples of the `kind`."""
-        found = self._samples[kind]
-        return numpy.array(found).mean(axis=0) if all(found) else None
+        #: The mean of each bootstrap sample, for each kind of `SAMPLES` that all runs have.
+        self.samples: Dict[str, numpy.ndarray] = {}
+        for kind in SAMPLES:
+            found = [(each.get(kind) or {}).get(column.metric) for each in scores]
+            if all(found):
+                self.samples[kind] = numpy.array(found).mean(axis=0)
 
     @cached_property
     def interval(self) -> Optional[Interval]:
@@ -175,10 +173,9 @@ def _with_seeds(cell: Cell, *others: Cell) -> Optional[numpy.ndarray]:
     """
     cells = [cell, *others]
     values = [numpy.array(each.values) for each in cells]
-    # The samples of all cells, of the first kind that all of them have.
-    kinds = ([each.samples(kind) for each in cells] for kind in SAMPLES)
-    samples = next((found for found in kinds if all(x is not None for x in found)), None)
-    if samples is None or not all(numpy.isfinite(x).all() for x in samples + values):
+    kinds = [kind for kind in SAMPLES if all(kind in each.samples for each in cells)]
+    samples = [each.samples[kind] for each in cells for kind in kinds[:1]]
+    if not samples or not all(numpy.isfinite(x).all() for x in samples + values):
         return None
     of_seeds = [each for each in values if len(each) > 1]
     variances = [each.var(ddof=1) / len(each) for each in of_seeds]

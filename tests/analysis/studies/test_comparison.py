@@ -104,8 +104,8 @@ def test_a_training_that_diverged_spoils_no_other_column(tmp_path, worst, seeds)
     values = [worst if run.column == "a" and run.seed == 1 else 0.5 for run in made.runs]
     found = results(tmp_path / "r.json", made, values, [[value, value] for value in values])
     for name in "abc":
-        for score in found.scores("NER", name):
-            score["training"]["best_validation_f1"] = score["evaluation"]["f1"]
+        for each in found.scores("NER", name):
+            each["training"]["best_validation_f1"] = each["evaluation"]["f1"]
     row = made.rows[0]
     (share,) = shares(found, row)
     bad, good = share.cells["a"], share.cells["b"]
