@@ -12,36 +12,47 @@ by the reader of the task. Each distinct sentence is printed once.
 
 import signal
 import sys
-from typing import Callable, Dict, Iterable, Iterator, Sequence
+from itertools import chain
+from typing import Callable, Dict, Iterable, Iterator, Sequence, Tuple
 
 import spacy
 
 from elmo_plugin.corpora import conll2003, conll2012, snli, squad, sst
 from elmo_plugin.corpora.tagged_words import read_conllu
 
-
-def pairs(path: str) -> Iterator[Sequence[str]]:
-    for pair in snli.read_pairs(path):
-        yield pair.premise
-        yield pair.hypothesis
+# The words of its sentences.
+Part = Sequence[Sequence[str]]
 
 
-def contexts(path: str) -> Iterator[Sequence[str]]:
+def contexts(path: str) -> Iterator[Part]:
     sentences = spacy.blank("en")
     sentences.add_pipe("sentencizer")
     for paragraph in squad.read_paragraphs(path):
-        for sentence in sentences(paragraph.context).sents:
-            yield [token.text for token in sentence if not token.is_space]
+        found = sentences(paragraph.context).sents
+        yield [[token.text for token in each if not token.is_space] for each in found]
 
 
-READERS: Dict[str, Callable[[str], Iterable[Sequence[str]]]] = {
-    ".jsonl": pairs,
-    ".json": contexts,
-    ".txt": lambda path: (tree.words for tree in sst.read_trees(path)),
-    ".conllu": lambda path: (sentence.words for sentence in read_conllu(path)),
-    ".gold_conll": lambda path: (sentence.words for sentence in conll2012.read_sentences(path)),
-    ".conll": lambda path: (sentence.words for sentence in conll2003.read_sentences(path)),
+# What the parts of a file are, and what reads them.
+READERS: Dict[str, Tuple[str, Callable[[str], Iterable[Part]]]] = {
+    ".jsonl": ("pairs", lambda path: ((p.premise, p.hypothesis) for p in snli.read_pairs(path))),
+    ".json": ("paragraphs", contexts),
+    ".txt": ("sentences", lambda path: ([each.words] for each in sst.read_trees(path))),
+    ".conllu": ("sentences", lambda path: ([each.words] for each in read_conllu(path))),
+    ".gold_conll": (
+        "sentences",
+        lambda path: ([each.words] for each in conll2012.read_sentences(path)),
+    ),
+    ".conll": ("sentences", lambda path: ([each.words] for each in conll2003.read_sentences(path))),
 }
+
+
+def read_parts(path: str) -> Tuple[str, Iterable[Part]]:
+    """What the parts of a corpus are, and the parts. Ends the program if it has another ending."""
+    ending = "." + path.removesuffix(".gz").rsplit(".", 1)[-1]
+    if ending not in READERS:
+        raise SystemExit(f"{path}: expected a file ending in {', '.join(READERS)}.")
+    name, read = READERS[ending]
+    return name, read(path)
 
 
 def main() -> None:
@@ -51,11 +62,8 @@ def main() -> None:
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     seen = set()
     for path in sys.argv[1:]:
-        ending = "." + path.removesuffix(".gz").rsplit(".", 1)[-1]
-        if ending not in READERS:
-            raise SystemExit(f"{path}: expected a file ending in {', '.join(READERS)}.")
         try:
-            for words in READERS[ending](path):
+            for words in chain.from_iterable(read_parts(path)[1]):
                 line = " ".join(words)
                 if line and line not in seen:
                     seen.add(line)

@@ -21,6 +21,8 @@ class Sentence:
     words: Tuple[str, ...]
     #: Unchanged; empty if the file has no tags.
     tags: Tuple[str, ...]
+    #: The number of `-DOCSTART-` lines up to here.
+    document: int = 0
 
 
 def read_sentences(
@@ -33,10 +35,10 @@ def read_sentences(
     invalid tag, no such column, or another number of columns than the first line, and as
     `read_blocks` does.
     """
-    is_document_start, width = False, 0
+    is_document_start, document, width = False, 0, 0
     for rows in read_blocks(path, markers=(DOCUMENT_START,), comment=None):
         if rows.cells[0][0] == DOCUMENT_START:
-            is_document_start = True
+            is_document_start, document = True, document + 1
             continue
         width = width or len(rows.cells[0])
         rows.check_width(width)
@@ -47,7 +49,7 @@ def read_sentences(
             tags = rows.column(column - 1)
             for row, tag in enumerate(() if any_tags else tags):
                 check_span_tag(tag, rows.location(row), column)
-        yield Sentence(is_document_start, rows.column(0), tags)
+        yield Sentence(is_document_start, rows.column(0), tags, document)
         is_document_start = False
 
 

@@ -79,6 +79,8 @@ class TaskModel(Model):
     running_metrics: Tuple[str, ...] = ()
     #: Heading of the metric's `table` in the log, if it has one.
     table_heading: str = ""
+    #: In the metadata, what dependent instances share, for `elmo-bootstrap`; empty if nothing.
+    group_key: str = ""
 
     def __init__(
         self,

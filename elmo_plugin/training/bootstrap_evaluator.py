@@ -1,7 +1,7 @@
 import copy
 import random
 from os import PathLike
-from typing import Any, Dict, Iterator, List, Optional, Tuple, Union
+from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple, Union
 
 import numpy
 import torch
@@ -32,6 +32,10 @@ class BootstrapEvaluator(SimpleEvaluator):
     The model needs an attribute `metric`, which it calls with positional arguments: sequences or
     tensors with an entry per instance. Its counts are sums over instances: numbers, tensors or
     dictionaries of numbers among its attributes.
+
+    If the model has a `group_key`, the instances whose `metadata` agree in it depend on each other:
+    `group_metrics` in the file are the metrics of samples of whole groups. These are the same for
+    any order of the batches. They are left out if there is a single group, or no larger one.
     """
 
     def __init__(self, num_samples: int = 1000, seed: int = 0, cuda_device: int = -1) -> None:
@@ -53,9 +57,11 @@ class BootstrapEvaluator(SimpleEvaluator):
         model.metric = counts
         # `max_tokens_sampler` shuffles batches in evaluation, too: all models get the same order.
         random.seed(self._seed)
+        hook = model.register_forward_pre_hook(counts.read_groups, with_kwargs=True)
         try:
             metrics = super().__call__(model, data_loader, batch_weight_key, metrics_output_file)
         finally:
+            hook.remove()
             model.metric = metric
         if predictions_output_file is not None:
             if not counts.instances:
@@ -63,17 +69,22 @@ class BootstrapEvaluator(SimpleEvaluator):
                     "elmo-bootstrap: expected instances with labels, found none. Evaluate a file "
                     "that has labels."
                 )
-            samples = self._samples(model, counts)
+            samples: Any = self._samples(model, counts)
             content = {"num_instances": len(counts.instances), "metrics": samples}
+            if 1 < (num_groups := len(set(counts.groups))) < len(counts.groups):
+                samples = self._samples(model, counts, counts.groups)
+                content.update(num_groups=num_groups, group_metrics=samples)
             write_json(predictions_output_file, content, indent=None)
         return metrics
 
-    def _samples(self, model: Any, counts: "_InstanceCounts") -> Dict[str, List[float]]:
+    def _samples(
+        self, model: Any, counts: "_InstanceCounts", groups: Sequence[str] = ()
+    ) -> Dict[str, List[float]]:
         values: Dict[str, List[float]] = {}
         # No table per sample: the log has the table of all instances.
         model.table_heading = ""
         try:
-            for attributes in counts.of_samples(self._num_samples, self._seed):
+            for attributes in counts.of_samples(self._num_samples, self._seed, groups):
                 vars(model.metric).update(attributes)
                 for name, value in model.get_metrics(reset=True).items():
                     values.setdefault(name, []).append(round(float(value), 6))
@@ -92,6 +103,13 @@ class _InstanceCounts(Metric):
         self._whole: Dict[str, Any] = {}
         #: The counts of each instance.
         self.instances: List[_Counts] = []
+        #: The group of each instance: the same for all if the model has no `group_key`.
+        self.groups: List[str] = []
+
+    def read_groups(self, model: Model, _: Any, batch: Dict[str, Any]) -> None:
+        """A hook before `forward`."""
+        key = getattr(model, "group_key", "")
+        self.groups.extend(str(each.get(key)) for each in batch.get("metadata", ()))
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._metric, name)
@@ -115,14 +133,21 @@ class _InstanceCounts(Metric):
     def reset(self) -> None:
         self._metric.reset()
 
-    def of_samples(self, num_samples: int, seed: int) -> Iterator[Dict[str, Any]]:
-        """The metric's attributes after the instances of each bootstrap sample."""
+    def of_samples(
+        self, num_samples: int, seed: int, groups: Sequence[str] = ()
+    ) -> Iterator[Dict[str, Any]]:
+        """The metric's attributes after each bootstrap sample, of whole `groups` if given."""
         places = list(_counts(self._whole))
         # Shape: (num_places,)
         empty = numpy.array([self._empty.get(place, 0.0) for place in places])
         rows = [[counts.get(place, 0.0) for place in places] for counts in self.instances]
         # Shape: (num_instances, num_places)
         added = numpy.array(rows).reshape(len(rows), len(places)) - empty
+        if groups:
+            # Sorted by name.
+            names, numbers = numpy.unique(numpy.array(groups, object), return_inverse=True)
+            of_instances, added = added, numpy.zeros((len(names), len(places)))
+            numpy.add.at(added, numbers, of_instances)
         for sums in sums_of_samples(added, num_samples, seed):
             attributes = copy.deepcopy(self._whole)
             for (name, key), count in zip(places, (empty + sums).tolist()):

@@ -32,9 +32,10 @@ def test_every_field_of_every_sentence(write):
             is_document_start=True,
             words=("Ada", "Lind", "left"),
             tags=("I-PER", "I-PER", "O"),
+            document=1,
         ),
-        Sentence(False, ("She",), ("O",)),
-        Sentence(True, ("#", "York", "Leeds"), ("O", "I-LOC", "B-LOC")),
+        Sentence(False, ("She",), ("O",), 1),
+        Sentence(True, ("#", "York", "Leeds"), ("O", "I-LOC", "B-LOC"), 2),
     ]
 
 

@@ -9,13 +9,14 @@ from allennlp.common.checks import ConfigurationError
 from allennlp.common.testing import ModelTestCase
 from allennlp.common.util import sanitize
 from allennlp.data import Batch, DatasetReader, Vocabulary
-from allennlp.data.data_loaders import MultiProcessDataLoader
+from allennlp.data.data_loaders import MultiProcessDataLoader, SimpleDataLoader
 from allennlp.data.dataset_readers.dataset_reader import WorkerInfo
 from allennlp.data.fields import ListField
 from allennlp.models import Model
 from allennlp.predictors import Predictor
 
 from elmo_plugin.tasks.prediction import Prediction
+from elmo_plugin.training import BootstrapEvaluator
 from elmo_plugin.util import bfloat16
 from tests.html import shown, text_of
 from tests.tasks.small import (
@@ -338,6 +339,20 @@ def test_unlabelled_input_has_neither_loss_nor_metrics(task, trained):
     handle.remove()
     assert found and not any("loss" in outputs for outputs in found)
     assert model.get_metrics() == model.get_metrics(reset=True) == {}
+
+
+# Dependent instances of the dev file: of a document, premise, paragraph and sentence.
+NUM_GROUPS = {"ner": 3, "snli": 8, "squad": 4, "srl": 14}
+
+
+@each_of_six
+def test_bootstrap_samples_are_of_dependent_instances(task, trained, tmp_path):
+    archive = trained(task)
+    instances = list(archive.dataset_reader.read(DEV[task]))
+    loader = SimpleDataLoader(instances, 8, vocab=archive.model.vocab)
+    path = tmp_path / "samples.json"
+    BootstrapEvaluator(num_samples=2)(archive.model, loader, predictions_output_file=path)
+    assert json.loads(path.read_text()).get("num_groups") == NUM_GROUPS.get(task)
 
 
 @pytest.mark.parametrize(

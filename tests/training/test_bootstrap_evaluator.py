@@ -22,13 +22,15 @@ NUM_SAMPLES = 20
 
 
 class Scored(Model):
-    """Its batches are the arguments of its metric."""
+    """Its batches are the arguments of its metric, and metadata."""
+
+    group_key = "letter"
 
     def __init__(self, metric):
         super().__init__(Vocabulary())
         self.metric = metric
 
-    def forward(self, **arguments):
+    def forward(self, metadata=(), **arguments):
         self.metric(*arguments.values())
         return {}
 
@@ -80,17 +82,15 @@ def joined(values):
     return torch.stack(values) if isinstance(values[0], torch.Tensor) else values
 
 
-def evaluate(kind, instances, batch_size, path):
+def evaluate(kind, instances, batch_size, path, groups):
     evaluator = Evaluator.from_params(
         Params({"type": "elmo-bootstrap", "num_samples": NUM_SAMPLES, "cuda_device": -1})
     )
-    batches = Batches(
-        {
-            str(number): joined(list(values))
-            for number, values in enumerate(zip(*instances[start : start + batch_size]))
-        }
-        for start in range(0, len(instances), batch_size)
-    )
+    batches = Batches()
+    for start in range(0, len(instances), batch_size):
+        part = slice(start, start + batch_size)
+        batch = {str(n): joined(list(values)) for n, values in enumerate(zip(*instances[part]))}
+        batches.append({**batch, "metadata": [{"letter": letter} for letter in groups[part]]})
     model = Scored(kind())
     metrics = evaluator(model, batches, predictions_output_file=str(path))
     assert type(model.metric) is kind
@@ -98,28 +98,56 @@ def evaluate(kind, instances, batch_size, path):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_samples_are_the_metrics_of_the_drawn_instances(kind, tmp_path):
+def test_samples_are_the_metrics_of_the_drawn_instances_and_groups(kind, tmp_path):
     generator = random.Random(1)
     instances = [tuple(make(generator) for make in KINDS[kind]) for _ in range(13)]
-    metrics, written = evaluate(kind, instances, 4, tmp_path / "samples.json")
-    assert written["num_instances"] == 13
+    letters = "cabbacaddaabc"
+    metrics, written = evaluate(kind, instances, 4, tmp_path / "samples.json", letters)
+    assert (written["num_instances"], written["num_groups"]) == (13, 4)
     whole = Scored(kind())
     whole.metric(*map(joined, map(list, zip(*instances))))
     assert metrics == pytest.approx(whole.get_metrics(reset=True))
-    draws = numpy.random.default_rng(0)
-    for number in range(NUM_SAMPLES):
-        drawn = [instances[place] for place in draws.integers(13, size=13)]
-        model = Scored(kind())
-        model.metric(*map(joined, map(list, zip(*drawn))))
-        for name, value in model.get_metrics(reset=True).items():
-            assert written["metrics"][name][number] == pytest.approx(value, abs=1e-6), name
+    of_letters = [[one for one, each in zip(instances, letters) if each == x] for x in "abcd"]
+    units = {"metrics": [[one] for one in instances], "group_metrics": of_letters}
+    for name, parts in units.items():
+        draws = numpy.random.default_rng(0)
+        for number in range(NUM_SAMPLES):
+            places = draws.integers(len(parts), size=len(parts))
+            drawn = [one for place in places for one in parts[place]]
+            model = Scored(kind())
+            model.metric(*map(joined, map(list, zip(*drawn))))
+            for metric, value in model.get_metrics(reset=True).items():
+                assert written[name][metric][number] == pytest.approx(value, abs=1e-6), metric
 
 
 def test_samples_do_not_depend_on_batches(tmp_path):
     generator = random.Random(2)
     instances = [(tags(generator), tags(generator)) for _ in range(9)]
-    found = [evaluate(EntityF1, instances, size, tmp_path / f"{size}.json") for size in (1, 4, 9)]
+    found = [
+        evaluate(EntityF1, instances, size, tmp_path / f"{size}.json", "aabcacbbd")
+        for size in (1, 4, 9)
+    ]
     assert found[0] == found[1] == found[2]
+
+
+def test_models_get_the_same_samples_of_groups_whatever_the_order_of_their_batches(tmp_path):
+    generator = random.Random(3)
+    rows = [(tags(generator), tags(generator), letter) for letter in "aabcacbbd"]
+    first, second = [], []
+    for number, found in enumerate((first, second)):
+        instances = [row[:2] for row in rows]
+        letters = [row[2] for row in rows]
+        written = evaluate(EntityF1, instances, 4, tmp_path / f"{number}.json", letters)[1]
+        found += [written["group_metrics"], written["metrics"]]
+        generator.shuffle(rows)
+    assert first[0] == second[0] and first[1] != second[1]
+
+
+@pytest.mark.parametrize("letters", ["aaaa", "abcd"])
+def test_one_group_or_one_per_instance_is_left_out(letters, tmp_path):
+    instances = [(TAGS, TAGS)] * 4
+    _, written = evaluate(EntityF1, instances, 4, tmp_path / "samples.json", letters)
+    assert set(written) == {"num_instances", "metrics"}
 
 
 def test_a_file_without_labels_is_refused(tmp_path):

@@ -10,7 +10,7 @@ import numpy
 
 from elmo_plugin.analysis.studies.results import Results
 from elmo_plugin.analysis.studies.study import Column, Row
-from elmo_plugin.analysis.studies.train_run import Score
+from elmo_plugin.analysis.studies.train_run import SAMPLES, Score
 from elmo_plugin.util.bootstrap import Interval, percentile_interval
 
 # Draws of the seeds' error per bootstrap sample: enough for precise quantiles.
@@ -39,14 +39,12 @@ class Cell:
         on_dev = [m for each in scores if (m := each["training"].get(name)) is not None]
         #: The mean of the best scores on dev; `None` if there are none.
         self.on_dev = statistics.mean(on_dev) if on_dev else None
-        self._samples = [(each["samples"] or {}).get(column.metric) for each in scores]
-
-    @property
-    def samples(self) -> Optional[numpy.ndarray]:
-        """The mean of each bootstrap sample, repeated; `None` if a run has no samples."""
-        if not all(self._samples):
-            return None
-        return numpy.tile(numpy.array(self._samples).mean(axis=0), _DRAWS_PER_SAMPLE)
+        #: The mean of each bootstrap sample, for each kind of `SAMPLES` that all runs have.
+        self.samples: Dict[str, numpy.ndarray] = {}
+        for kind in SAMPLES:
+            found = [(each.get(kind) or {}).get(column.metric) for each in scores]
+            if all(found):
+                self.samples[kind] = numpy.array(found).mean(axis=0)
 
     @cached_property
     def interval(self) -> Optional[Interval]:
@@ -107,8 +105,9 @@ class Share:
         """
         Compares a column with one of the share `base`. Returns `None` if either has no scores.
 
-        The interval is the percentile interval of a paired bootstrap over the instances of the
-        evaluated file, for the difference of the means over seeds. The error of these means is
+        The interval is the percentile interval of a paired bootstrap over the evaluated file, for
+        the difference of the means over seeds: over groups of instances that depend on each other
+        if all runs have such samples, else over instances. The error of these means is
         added to each sample: their standard error times a draw from Student's t distribution, by
         Welch's test: each mean has its own variance. A column with a single seed borrows the other
         column's. With one seed per column, the interval covers only the variance over test data.
@@ -173,13 +172,14 @@ def _with_seeds(cell: Cell, *others: Cell) -> Optional[numpy.ndarray]:
     `Share.difference` explains. `None` without samples, or if a number is not finite.
     """
     cells = [cell, *others]
-    samples = [each.samples for each in cells if each.samples is not None]
     values = [numpy.array(each.values) for each in cells]
-    if len(samples) < len(cells) or not all(numpy.isfinite(x).all() for x in samples + values):
+    kinds = [kind for kind in SAMPLES if all(kind in each.samples for each in cells)]
+    samples = [each.samples[kind] for each in cells for kind in kinds[:1]]
+    if not samples or not all(numpy.isfinite(x).all() for x in samples + values):
         return None
     of_seeds = [each for each in values if len(each) > 1]
     variances = [each.var(ddof=1) / len(each) for each in of_seeds]
-    change = samples[0] - sum(samples[1:])
+    change = numpy.tile(samples[0] - sum(samples[1:]), _DRAWS_PER_SAMPLE)
     if not any(variances):
         return change
     degrees = sum(variances) ** 2 / sum(v**2 / (len(x) - 1) for v, x in zip(variances, of_seeds))

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any, Dict, Iterable, List, Optional, Set
 
 from elmo_plugin.analysis.studies.study import Row, Run, Study
-from elmo_plugin.analysis.studies.train_run import Score
+from elmo_plugin.analysis.studies.train_run import SAMPLES, Score
 from elmo_plugin.util.atomic_write import write_json_rows
 from elmo_plugin.util.errors import ConfigurationError
 
@@ -42,10 +42,10 @@ class Results:
 
     def add(self, score: Score) -> None:
         """Adds or replaces a score. Keeps the bootstrap samples of the study's metrics only."""
-        if score["samples"] is not None:
-            metrics = sorted({column.metric for row in self.rows for column in row.columns})
-            samples = {name: score["samples"].get(name) for name in metrics}
-            score = {**score, "samples": samples}
+        metrics = sorted({column.metric for row in self.rows for column in row.columns})
+        for kind in SAMPLES:
+            if (samples := score.get(kind)) is not None:
+                score = {**score, kind: {name: samples.get(name) for name in metrics}}
         self._scores[score["digest"]] = score
 
     def reuse(self, other: "Results") -> int:

@@ -27,6 +27,8 @@ from elmo_plugin.util.folder_lock import FolderLock, lock_folder, wait_for_lock
 
 #: What `results.json` keeps of a run.
 Score = Dict[str, Any]
+#: Where a score has bootstrap samples, the better kind first: of whole groups, and of instances.
+SAMPLES = ("group_samples", "samples")
 
 _NUM_LOG_LINES = 8
 # Seconds between two calls of `should_stop`.
@@ -109,7 +111,8 @@ def train_run(
         `training` has the numbers in `metrics.json` (`before_*`: before fine-tuning), and `history`
         the validation metric after each epoch if higher is better. `evaluation` has the numbers of
         `allennlp evaluate`, and `samples` the bootstrap samples of each metric; both are `None`
-        without a file to evaluate.
+        without a file to evaluate. `group_samples` are of whole groups of instances, and `None` if
+        the task has none. Scores of older versions lack them.
     """
     _check_files(run)
     folder = folder_of(run, out)
@@ -120,7 +123,7 @@ def train_run(
     try:
         if not (folder / "trained").exists():
             _train(run, folder, call)
-        evaluation, samples = _evaluated(run, folder, call)
+        evaluation, samples, group_samples = _evaluated(run, folder, call)
         before_tuning = _numbers(before) if before.exists() else {}
         return {
             **{name: getattr(run, name) for name in ("name", "digest", "fraction", "seed")},
@@ -135,6 +138,7 @@ def train_run(
             "history": _history(training, run.experiment),
             "evaluation": evaluation,
             "samples": samples,
+            "group_samples": group_samples,
         }
     finally:
         lock.release()
@@ -163,9 +167,9 @@ def _train(run: Run, folder: Path, call: Callable[..., None]) -> None:
 
 
 def _evaluated(run: Run, folder: Path, call: Callable[..., None]) -> Any:
-    """Returns the numbers of the evaluation, and the samples of each."""
+    """Returns the numbers of the evaluation, and the samples of each, also of groups."""
     if run.evaluate is None:
-        return None, None
+        return None, None, None
     scores, samples = folder / "evaluation.json", folder / "samples.json"
     # The samples are written last.
     if not samples.exists():
@@ -175,7 +179,8 @@ def _evaluated(run: Run, folder: Path, call: Callable[..., None]) -> Any:
         # `allennlp evaluate` splits a path at commas, unless it is a JSON string.
         corpus = json.dumps(run.evaluate)
         call("evaluate", archive, corpus, *outputs, "-o", _EVALUATION, "--cuda-device", device)
-    return _numbers(scores), _read(samples)["metrics"]
+    content = _read(samples)
+    return _numbers(scores), content["metrics"], content.get("group_metrics")
 
 
 def _call(

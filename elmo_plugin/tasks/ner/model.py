@@ -36,6 +36,7 @@ class Tagger(TaggerModel):
     needed_labels = "tags (a column of the file)"
     running_metrics = ("accuracy", "precision-overall", "recall-overall", "f1-measure-overall")
     table_heading = "Spans, by the rules of conlleval"
+    group_key = "document"
     metric: Union[EntityF1, TagAccuracy]
 
     def __init__(

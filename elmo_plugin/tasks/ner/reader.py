@@ -62,6 +62,7 @@ class TagReader(OwnDataReader):
                 [Token(word) for word in sentence.words],
                 sentence.tags or None,
                 is_document_start=sentence.is_document_start,
+                document=sentence.document,
             )
 
     def _sentences(self, file_path: str) -> Iterable[Sentence]:
@@ -78,6 +79,7 @@ class TagReader(OwnDataReader):
         tags: Optional[Sequence[str]] = None,
         *,
         is_document_start: bool = False,
+        document: int = 0,
     ) -> Instance:
         """`tags` has one tag per token, of spans in any of the schemes, or is `None` if unknown."""
         text = TextField(tokens)
@@ -92,6 +94,7 @@ class TagReader(OwnDataReader):
                 "words": [token.text for token in tokens],
                 "gold_tags": gold,
                 "is_document_start": is_document_start,
+                "document": document,
             }
         )
         return Instance(fields)

@@ -40,6 +40,7 @@ class Esim(ClassifierModel):
 
     default_predictor = "elmo-pairs"
     needed_labels = "labels (a column of the file)"
+    group_key = "premise"
     #: Labels that are the same for every corpus.
     fixed_labels: Sequence[str] = ()
 

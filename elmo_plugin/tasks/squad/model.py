@@ -38,6 +38,7 @@ class BidafSelfAttention(TaskModel):
 
     default_predictor = "elmo-squad"
     needed_labels = "answers (the field `answers` of each question)"
+    group_key = "passage"
 
     def __init__(
         self,

@@ -26,6 +26,7 @@ class SemanticRoleLabeler(TaggerModel):
     needed_labels = "roles (in CoNLL-2012, one column per predicate)"
     running_metrics = ("precision-overall", "recall-overall", "f1-measure-overall")
     table_heading = "Roles, by the rules of srl-eval.pl"
+    group_key = "words"
 
     def __init__(
         self,

@@ -49,4 +49,5 @@ else:
     assert any(a.endswith("model.tar.gz") and os.path.exists(a) for a in arguments)
     after("--output-file").write_text('{"f1": 0.25, "loss": 2.0}')
     samples = {"num_instances": 3, "metrics": {"f1": [0.2, 0.3], "recall": [0.1, 0.1]}}
+    samples["group_metrics"] = {"f1": [0.1, 0.4]}
     after("--predictions-output-file").write_text(json.dumps(samples))

@@ -37,7 +37,8 @@ def _column(column):
     return Column(name, "f1", paper)
 
 
-def score(run, value, samples=None):
+def score(run, value, samples=None, group_samples=None):
+    groups = {} if group_samples is None else {"group_samples": {"f1": group_samples}}
     return {
         "name": run.name,
         "digest": run.digest,
@@ -48,6 +49,8 @@ def score(run, value, samples=None):
         "history": [],
         "evaluation": {"f1": value},
         "samples": None if samples is None else {"f1": samples},
+        # Older versions had none.
+        **groups,
     }
 
 

@@ -9,7 +9,7 @@ from elmo_plugin.analysis.studies.comparison import holm, shares
 from elmo_plugin.analysis.studies.plots import figures
 from elmo_plugin.analysis.studies.study import Column
 from elmo_plugin.analysis.studies.tables import score_tables, summary_table
-from tests.analysis.studies.scores import results, study
+from tests.analysis.studies.scores import results, score, study
 
 
 def difference(found, row, number):
@@ -104,8 +104,8 @@ def test_a_training_that_diverged_spoils_no_other_column(tmp_path, worst, seeds)
     values = [worst if run.column == "a" and run.seed == 1 else 0.5 for run in made.runs]
     found = results(tmp_path / "r.json", made, values, [[value, value] for value in values])
     for name in "abc":
-        for score in found.scores("NER", name):
-            score["training"]["best_validation_f1"] = score["evaluation"]["f1"]
+        for each in found.scores("NER", name):
+            each["training"]["best_validation_f1"] = each["evaluation"]["f1"]
     row = made.rows[0]
     (share,) = shares(found, row)
     bad, good = share.cells["a"], share.cells["b"]
@@ -126,6 +126,24 @@ def test_the_samples_of_one_seed_are_compared_in_pairs(tmp_path):
     found = results(tmp_path / "r.json", made, [0.5, 0.52], [base.tolist(), (base + gain).tolist()])
     change = difference(found, made.rows[0], 1)
     assert change.interval == pytest.approx((0.0102, 0.0298), abs=0.0015)
+
+
+def test_samples_of_groups_are_used_where_all_runs_have_them(tmp_path):
+    made = study("old", "new", "newer", seeds=(1, 2))
+    found = results(tmp_path / "r.json", made, [0.5] * 6, [[0.5, 0.5]] * 6)
+    (old,) = shares(found, made.rows[0])
+    for run in made.runs[2:5]:
+        found.add(score(run, 0.5, [0.5, 0.5], [0.4, 0.6]))
+    (mixed,) = shares(found, made.rows[0])
+    # Seed 2 of "newer" is old.
+    assert [mixed.cells[n].interval == old.cells[n].interval for n in mixed.cells] == [1, 0, 1]
+    assert mixed.cells["new"].interval == pytest.approx((0.4, 0.6), abs=0.01)
+    against = replace(made.rows[0].columns[2], against="new")
+    for column in (made.rows[0].columns[1], against):
+        assert mixed.difference(column, mixed) == old.difference(column, old)
+    found.add(score(made.runs[5], 0.5, [0.5, 0.5], [0.4, 0.8]))
+    (whole,) = shares(found, made.rows[0])
+    assert whole.difference(against, whole).interval == pytest.approx((0, 0.1), abs=0.01)
 
 
 def test_a_share_of_the_data_is_compared_with_another_share_of_the_baseline(tmp_path):

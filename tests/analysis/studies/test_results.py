@@ -62,14 +62,14 @@ def test_samples_of_all_metrics_of_a_shared_run_are_needed_to_reuse_its_score(em
     samples = {"accuracy": [0.5], "f1": [0.5], "recall": [0.5]}
     evaluation = {name: 0.5 for name in samples}
     kept = {**score(made.runs[0], 0.5), "evaluation": evaluation, "samples": samples}
-    kept["training"] = {}
+    kept.update(training={}, group_samples=samples)
     other.add(kept)
     assert found.reuse(other) == 0 and found.missing(made.runs)
     found.add(kept)
     assert not found.missing(made.runs)
     # Those of other metrics are not kept.
     (added,) = found.scores("F1", "baseline")
-    assert added["samples"] == {"accuracy": [0.5], "f1": [0.5]}
+    assert added["samples"] == added["group_samples"] == {"accuracy": [0.5], "f1": [0.5]}
 
 
 @pytest.mark.parametrize("content", ["{", "[]", json.dumps({"title": "x", "rows": [{"a": 1}]})])

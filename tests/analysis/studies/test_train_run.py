@@ -23,6 +23,7 @@ def test_the_score_has_all_that_was_measured(fake, make_run):
     assert score["history"] == [0.4, 0.5]
     assert score["evaluation"] == {"f1": 0.25, "loss": 2.0}
     assert score["samples"] == {"f1": [0.2, 0.3], "recall": [0.1, 0.1]}
+    assert score["group_samples"] == {"f1": [0.1, 0.4]}
     assert score["minutes"] > 0 and score["versions"]["torch"]
     assert score["versions"]["cpu"].endswith(", bfloat16") == CPU_HAS_BFLOAT16
     assert (score["seed"], score["fraction"], score["digest"]) == (1, 1, run.digest)

@@ -28,9 +28,11 @@ def test_one_instance_per_sentence_with_every_field(tmp_path):
         "words": ["Ada", "Lind", "York", "left"],
         "gold_tags": ["B-PER", "I-PER", "B-PER", "O"],
         "is_document_start": True,
+        "document": 1,
     }
     assert not second["metadata"].metadata["is_document_start"]
     assert third["metadata"].metadata["is_document_start"]
+    assert [each["metadata"].metadata["document"] for each in (second, third)] == [1, 2]
     assert third["tags"].labels == ["U-LOC"]
 
 
