@@ -25,10 +25,10 @@ _TREEBANK_ESCAPES = {
     "`": "'",
 }
 
-# One sentence without abbreviations and contractions, in which the rules of the Penn Treebank split
-# off only commas and the full stop.
+# A sentence in which the rules of the Penn Treebank split off only commas and the full stop.
 _PLAIN = re.compile(r"(?i)(?a)(?!.*(--|cannot|gimme|gonna|gotta|lemme|wanna))([\w-]+,? )*[\w-]+\.?")
 _PLAIN_WORD = re.compile(r"[,.]|[^ ,.]+")
+_CURLY_APOSTROPHE = re.compile(r"(?<=\w)\u2019(?=\w)")  # NLTK splits contractions with ' only.
 
 
 def plain_word(word: str) -> str:
@@ -128,7 +128,7 @@ def treebank_words(text: str) -> List[str]:
     return [
         sentence[start:end]
         for sentence in sentences
-        for start, end in _treebank().span_tokenize(sentence)
+        for start, end in _treebank().span_tokenize(_CURLY_APOSTROPHE.sub("'", sentence))
     ]
 
 

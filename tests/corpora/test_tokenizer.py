@@ -45,6 +45,11 @@ def test_words_are_taken_as_given_or_found_in_the_text():
         ("It ran. Mr. Reed, 40, sat!", "It ran . Mr. Reed , 40 , sat !"),
         ("He said \"Go (now)\" and 'left'.", "He said \" Go ( now ) \" and ' left ' ."),
         ("``A'' \u201cb\u201d -- 3.5%...", "`` A '' \u201c b \u201d -- 3.5 % ..."),
+        ("I can\u2019t see Tom\u2019s dog.", "I ca n\u2019t see Tom \u2019s dog ."),
+        (
+            "We\u2019re \u2018in\u2019 the dogs\u2019 run.",
+            "We \u2019re \u2018 in \u2019 the dogs \u2019 run .",
+        ),
     ],
 )
 def test_words_are_those_of_the_treebank_as_the_text_writes_them(text, words):
