@@ -23,15 +23,10 @@ class _CoreCommand(Subcommand):
 
     @overrides
     def add_subparser(self, parser: argparse._SubParsersAction) -> argparse.ArgumentParser:
+        old, summary = _OLD_NAMES.get(self.command, []), COMMANDS[self.command]
+        subparser = parser.add_parser(self.name, aliases=old, help=summary, description=summary)
         # AllenNLP's class would add each default to its help again.
-        before, parser._parser_class = parser._parser_class, argparse.ArgumentParser
-        try:
-            old, summary = _OLD_NAMES.get(self.command, []), COMMANDS[self.command]
-            subparser = parser.add_parser(
-                self.name, aliases=old, help=summary, description=summary
-            )
-        finally:
-            parser._parser_class = before
+        subparser.__class__ = argparse.ArgumentParser
         prepare_parser(subparser, self.command)
         return subparser
 
