@@ -61,7 +61,7 @@ def start(turns: int) -> Iterator[Row]:
         for folder in (empty, plugged):
             folder.mkdir()
         (plugged / ".allennlp_plugins").write_text("elmo_plugin.plugin\n", encoding="utf-8")
-        if " elmo " in run(empty, ALLENNLP, WITHOUT):
+        if " elmo-embed " in run(empty, ALLENNLP, WITHOUT):
             raise SystemExit(
                 "`allennlp` loads the plugin in an empty folder too, so there is no baseline."
             )

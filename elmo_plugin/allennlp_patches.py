@@ -24,6 +24,7 @@ from tempfile import TemporaryDirectory
 from textwrap import shorten
 from typing import Any, Dict, Iterable, Optional, Sequence, Type, Union
 
+import numpy
 import torch
 from allennlp import commands as allennlp_commands
 from allennlp.commands import evaluate as allennlp_evaluate
@@ -33,6 +34,7 @@ from allennlp.commands import train as allennlp_train
 from allennlp.common import FromParams, Params, checks, file_utils, from_params
 from allennlp.common import logging as common_logging
 from allennlp.data.fields import LabelField
+from allennlp.data.token_indexers import TokenCharactersIndexer
 from allennlp.models import Model
 from allennlp.nn import RegularizerApplicator
 from allennlp.predictors import Predictor
@@ -192,6 +194,16 @@ def evaluate_from_archive(
     return metrics
 
 
+def padded_characters(
+    indexer: TokenCharactersIndexer, tokens: Dict[str, Any], padding_lengths: Dict[str, int]
+) -> Dict[str, torch.Tensor]:
+    size = padding_lengths["token_characters"], padding_lengths["num_token_characters"]
+    padded = numpy.zeros(size, numpy.int64)
+    for row, word in zip(padded, tokens["token_characters"]):
+        row[: len(word)] = word[: len(row)]
+    return {"token_characters": torch.from_numpy(padded)}
+
+
 @wraps(_penalty)
 def penalty(applicator: RegularizerApplicator, module: torch.nn.Module) -> torch.Tensor:
     if not hasattr(applicator, "is_checked"):
@@ -290,6 +302,9 @@ allennlp_evaluate.evaluate_from_archive = evaluate_from_archive
 allennlp_evaluate.load_archive = partial(load_archive, every_instance=True)
 # Accepts data without instances or labels.
 allennlp_evaluate.Evaluator = CheckedEvaluator
+
+# Makes a list of each character that pads: a fifth of the time in which NER predicts.
+TokenCharactersIndexer.as_padded_tensor_dict = padded_characters
 
 # `regularizer` ignores a regex that matches no parameter.
 RegularizerApplicator.__call__ = penalty

@@ -1,7 +1,7 @@
 """
-Reduces the output of `allennlp` to what a user needs: the model's type, the paths of the corpora,
-progress bars with metrics, results, warnings to act on, and one sentence per error. A training run
-writes its full log to `out.log`. `ALLENNLP_DEBUG` or `ALLENNLP_LOG_LEVEL` shows everything.
+Reduces the output of `allennlp` to what a user needs: the paths of the corpora, progress bars with
+metrics, results, warnings to act on, and one sentence per error. A training run writes its full log
+to `out.log`. `ALLENNLP_DEBUG` or `ALLENNLP_LOG_LEVEL` shows everything.
 """
 
 import json
@@ -20,7 +20,7 @@ from elmo_plugin.util.errors import INTERRUPTED, is_interruption, jsonnet_messag
 _SHOWN = (
     ("allennlp.commands.find_learning_rate", ("Saving",)),
     ("allennlp.commands.test_install", ("",)),
-    ("allennlp.common.params", ("model.type = ", "train_data_path = ", "validation_data_path = ")),
+    ("allennlp.common.params", ("train_data_path = ", "validation_data_path = ")),
     ("allennlp.common.util", ("Metrics: ",)),
     (
         "allennlp.training.gradient_descent_trainer",

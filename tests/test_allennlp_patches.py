@@ -10,6 +10,7 @@ from allennlp.common import Params
 from allennlp.common.checks import ConfigurationError
 from allennlp.data import Vocabulary
 from allennlp.data.data_loaders import SimpleDataLoader
+from allennlp.data.token_indexers import TokenCharactersIndexer
 from allennlp.models import BasicClassifier, Model
 from allennlp.modules import TextFieldEmbedder
 from allennlp.modules.seq2vec_encoders import BagOfEmbeddingsEncoder
@@ -30,6 +31,22 @@ def make_classifier(regexes) -> Model:
         num_labels=2,
         regularizer=RegularizerApplicator.from_params(Params({"regexes": penalties})),
     )
+
+
+@pytest.mark.parametrize(
+    "words, size, padded",
+    [
+        ([[1, 2], [3]], (3, 4), [[1, 2, 0, 0], [3, 0, 0, 0], [0, 0, 0, 0]]),
+        ([[1, 2, 3], [4], [5]], (2, 2), [[1, 2], [4, 0]]),
+        ([], (1, 2), [[0, 0]]),
+    ],
+)
+def test_characters_are_padded_and_cut(words, size, padded):
+    indexer = TokenCharactersIndexer(min_padding_length=1)
+    lengths = dict(zip(("token_characters", "num_token_characters"), size))
+    found = indexer.as_padded_tensor_dict({"token_characters": words}, lengths)
+    assert found["token_characters"].dtype == torch.int64
+    assert found["token_characters"].tolist() == padded
 
 
 def test_a_regularizer_that_matches_nothing_is_refused_with_the_names_that_there_are():

@@ -49,7 +49,7 @@ def page(title: str, sections: List[Section]) -> str:
 
 def read_section(path: Path) -> Optional[Section]:
     """
-    Reads JSON from `elmo-study` (`results.json`) or `elmo probe`; `None` for any other file. Raises
+    Reads JSON from `elmo study` (`results.json`) or `elmo probe`; `None` for any other file. Raises
     `ConfigurationError` if such a file lacks a field.
     """
     try:

@@ -12,7 +12,6 @@ from typing import List, Optional, Sequence, Union
 import torch
 
 from elmo_plugin.bilm import Bilm, load_bilm
-from elmo_plugin.bilm.files.arrays import WRITABLE_DTYPES
 from elmo_plugin.bilm.files.find import softmax_of_bilm
 from elmo_plugin.bilm.files.folders import check_export_folder, save_bilm
 from elmo_plugin.bilm.files.softmax import SoftmaxWeights
@@ -30,7 +29,7 @@ from elmo_plugin.corpora.sentence_per_line import DigestedText
 from elmo_plugin.corpora.tokenizer import tokenizer_of
 from elmo_plugin.environment import chosen_bilm
 from elmo_plugin.util.errors import ConfigurationError
-from elmo_plugin.util.files import STDIN_PATH, is_pipe
+from elmo_plugin.util.files import STANDARD_INPUT, STDIN_PATH, WRITABLE_DTYPES, is_pipe
 from elmo_plugin.util.text_files import DecodedPath
 
 
@@ -118,7 +117,7 @@ def text_path(name: str) -> str:
     The path of an input file; for `-`, of standard input. Refuses a file on standard input of which
     another program has read the beginning: opened by its path, it would be read from its start.
     """
-    if name != "-":
+    if name != STANDARD_INPUT:
         return name
     if stat.S_ISREG(os.fstat(0).st_mode) and (offset := os.lseek(0, 0, os.SEEK_CUR)):
         raise ConfigurationError(

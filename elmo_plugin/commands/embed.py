@@ -48,7 +48,6 @@ from elmo_plugin.commands.arguments import (
 )
 from elmo_plugin.commands.bilm_arguments import TextBilmArguments, text_path
 from elmo_plugin.commands.command import say
-from elmo_plugin.elmo.embed import POOLS
 from elmo_plugin.elmo.store.dump import (
     DumpOptions,
     DumpSummary,
@@ -63,6 +62,7 @@ from elmo_plugin.util.atomic_write import resumable_file
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.files import is_pipe
 from elmo_plugin.util.progress import progress
+from elmo_plugin.util.text_files import POOLS
 
 STOPPED = "stopped. Run the same command again to continue."
 

@@ -32,14 +32,14 @@ import torch
 
 from elmo_plugin.bilm import load_bilm
 from elmo_plugin.bilm.files.softmax import softmax_of
-from elmo_plugin.bilm.files.trained import TrainedModel
+from elmo_plugin.bilm.files.trained import TrainedModel, is_archive
 from elmo_plugin.bilm.unit_layers import unit_layers
 from elmo_plugin.commands.arguments import option, positional
 from elmo_plugin.commands.bilm_arguments import BilmOutput
 from elmo_plugin.elmo import Elmo
 from elmo_plugin.elmo.exported import SUFFIXES, export_model
 from elmo_plugin.util.atomic_write import check_output
-from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.errors import ConfigurationError, check_one_of
 from elmo_plugin.util.text_files import numbered_lines
 
 STOPPED = "stopped, nothing was written."
@@ -74,6 +74,8 @@ def run(args: Options) -> str:
     if is_graph:
         return _write_graph(args)
     args.check()
+    if args.out_dir.suffix and not is_archive(args.archive):
+        check_one_of(SUFFIXES, suffix=args.out_dir.suffix)
     model = TrainedModel.read(args.archive)
     bilm, softmax, scaled = model.bilm(), softmax_of(model), ""
     if args.unit_layers is not None:

@@ -3,11 +3,13 @@
 import io
 import sys
 from argparse import ArgumentParser
+from itertools import takewhile
 from typing import Dict, List, Optional
 
 import elmo_plugin
 from elmo_plugin.commands.command import prepare_parser
 from elmo_plugin.util.errors import INTERRUPTED
+from elmo_plugin.util.late_imports import late_imports
 
 # Each is a module beside this one, imported only when it is called: most import torch.
 COMMANDS: Dict[str, str] = {
@@ -21,6 +23,7 @@ COMMANDS: Dict[str, str] = {
     "models": "list the published biLMs that can be opened by their names",
     "pack": "pack a trained model into a small archive",
     "probe": "measure what the layers of a biLM know about parts of speech and word senses",
+    "study": "train the experiments of a study, and compare them in tables",
     "report": "write a page of HTML about studies and analyses",
     "serve": "serve trained models over HTTP, with a web page that shows their predictions",
     "score": "compute the surprisal of words, or compare minimal pairs",
@@ -29,12 +32,19 @@ COMMANDS: Dict[str, str] = {
     "neighbours": "find the nearest contexts of a word in a sentence",
     "experiments": "copy the experiments to a folder of your own",
 }
-_OF_ALLENNLP = ("train", "predict", "evaluate")
+_OF_ALLENNLP = ("train", "predict", "evaluate", "study")
+_HELP = ("-h", "--help")
+# What the help of a command does without.
+_ROOMS = ("analysis", "bilm", "elmo", "modules", "serve", "tasks")
+_NOT_FOR_HELP = ("allennlp", "numpy", "torch", *(f"elmo_plugin.{room}" for room in _ROOMS))
 
 
 def main(arguments: Optional[List[str]] = None) -> None:
-    """Runs one of `COMMANDS`, by default with the arguments of the process."""
-    arguments = sys.argv[1:] if arguments is None else arguments
+    """Runs one of `COMMANDS`, by default with the arguments of the process; without, shows help."""
+    is_process = arguments is None
+    arguments = (sys.argv[1:] if arguments is None else arguments) or ["--help"]
+    # Only in a process that ends with the help, because modules keep their late names.
+    is_help = is_process and any(each in _HELP for each in takewhile("--".__ne__, arguments))
     for stream in (sys.stdout, sys.stderr):
         # Windows would write files and pipes in a code page, which lacks most characters.
         if isinstance(stream, io.TextIOWrapper) and stream.encoding.lower() != "utf-8":
@@ -42,7 +52,7 @@ def main(arguments: Optional[List[str]] = None) -> None:
     parser = ArgumentParser(
         prog="elmo",
         description="ELMo, deep contextualized word representations. These commands need no "
-        "AllenNLP, except `train`, `predict`, `evaluate` and `serve`.",
+        "AllenNLP, except `train`, `predict`, `evaluate`, `study` and `serve`.",
         epilog="`elmo COMMAND --help` describes a command.",
     )
     parser.add_argument("--version", action="version", version=elmo_plugin.__version__)
@@ -51,9 +61,10 @@ def main(arguments: Optional[List[str]] = None) -> None:
         for name, summary in COMMANDS.items():
             command = commands.add_parser(name, help=summary, description=summary)
             if arguments[:1] == [name]:
-                if name in _OF_ALLENNLP:
+                if name in _OF_ALLENNLP and not is_help:
                     _import_plugin(name)
-                prepare_parser(command, name)
+                with late_imports(_NOT_FOR_HELP if is_help else (), ("elmo_plugin.",)):
+                    prepare_parser(command, name)
         args = parser.parse_args(arguments)
         args.func(args)
     except KeyboardInterrupt:

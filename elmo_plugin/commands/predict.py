@@ -29,11 +29,11 @@ from elmo_plugin.commands.arguments import Device, PositiveInt, flag, option, po
 from elmo_plugin.commands.command import say
 from elmo_plugin.console import quieten
 from elmo_plugin.corpora.json_lines import parse_object
-from elmo_plugin.tasks.inputs import FORMATS, STANDARD_INPUT, Inputs, read_inputs
+from elmo_plugin.tasks.inputs import Inputs, read_inputs
 from elmo_plugin.tasks.predictor import TaskPredictor
 from elmo_plugin.util.atomic_write import atomic_write, check_output
 from elmo_plugin.util.errors import ConfigurationError
-from elmo_plugin.util.files import find_archive
+from elmo_plugin.util.files import STANDARD_INPUT, find_archive
 from elmo_plugin.util.progress import progress
 
 # A name without spaces that has a folder or a suffix.
@@ -47,7 +47,7 @@ class Options:
         "INPUT", "text, file or - (default: standard input)", nargs="?", default=STANDARD_INPUT
     )
     input_format: Optional[str] = option(
-        "what INPUT is (default: recognised by its content)", choices=FORMATS
+        "what INPUT is (default: recognised by its content)", choices=["text", "json", "corpus"]
     )
     format: str = option(
         "of the predictions; conll is for the task's official scorer",

@@ -94,8 +94,8 @@ def run_probe(
     """
     if args.json is not None:
         check_output(args.json, force=True)
-    bilm = args.load_bilm()
     files = _corpus_files(args, folder, patterns)
+    bilm = args.load_bilm()
     with nullcontext(args.cache) if args.cache else TemporaryDirectory() as vectors:
         results, table = probe(args, files, bilm, Path(vectors))
     if args.json is not None:

@@ -2,8 +2,8 @@
 Write one page of HTML about results, OUT/report.html, with plots and numbers beside the paper's. It
 contains its pictures and needs no network.
 
-OUT is searched for JSON files: results.json of `allennlp elmo-study`, and what `elmo probe pos` and
-`elmo probe wsd` write with --json. Other files are ignored.
+OUT is searched for JSON files: results.json of `elmo study`, and what `elmo probe pos` and `elmo
+probe wsd` write with --json. Other files are ignored.
 
 example:
     %(prog)s out
@@ -36,7 +36,7 @@ def run(args: Options) -> str:
     sections.sort(key=lambda section: section.title)
     if not sections:
         raise ConfigurationError(
-            f"{folder}: expected results (of elmo-study, or of elmo probe with --json), found none."
+            f"{folder}: expected results (of elmo study, or of elmo probe with --json), found none."
         )
     if args.pictures:
         _write_pictures(sections, args.pictures)

@@ -92,7 +92,7 @@ def _existing(path: Path) -> Path:
 
 def _results(args: Options, study: Study) -> Results:
     results = Results(args.serialization_dir / "results.json")
-    command = ["allennlp", "elmo-study", args.study, "-s", str(args.serialization_dir)]
+    command = ["elmo", "study", args.study, "-s", str(args.serialization_dir)]
     results.set_study(study, shlex.join(command))
     for path in args.reuse or ():
         number = results.reuse(Results(_existing(path)))

@@ -9,9 +9,7 @@ from elmo_plugin.elmo.elmo import chosen_layers
 from elmo_plugin.elmo.token_batches import map_in_batches
 from elmo_plugin.util import progress as progress_bar
 from elmo_plugin.util.errors import check_one_of, excerpt
-
-#: How `pooled` makes one vector of the tokens' vectors.
-POOLS = ("mean", "max", "first_last")
+from elmo_plugin.util.text_files import POOLS
 
 
 def embed_sentences(

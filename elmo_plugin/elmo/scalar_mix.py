@@ -1,3 +1,4 @@
+import math
 from typing import List, Optional, Union
 
 import torch
@@ -44,10 +45,11 @@ class ScalarMix(torch.nn.Module):
             raise ConfigurationError(
                 f'Expected `layer_norm` to be true, false or "batch", found {layer_norm!r}.'
             )
-        if fixed_weights is not None and len(fixed_weights) != num_layers:
+        are_finite = None if fixed_weights is None else [*map(math.isfinite, fixed_weights)]
+        if are_finite not in (None, [True] * num_layers):
             raise ConfigurationError(
-                f"Expected `fixed_weights` of {num_layers} layers, the token layer included, "
-                f"found {len(fixed_weights)}."
+                f"Expected `fixed_weights` of {num_layers} layers, the token layer included, as "
+                f"finite numbers, found {fixed_weights}."
             )
         self.num_layers = num_layers
         self.layer_norm = layer_norm

@@ -16,11 +16,9 @@ from elmo_plugin.corpora.json_lines import parse_object
 from elmo_plugin.corpora.records import read_records, records_format
 from elmo_plugin.tasks.predictor import TaskPredictor
 from elmo_plugin.util.errors import ConfigurationError, expect, unexpected
-from elmo_plugin.util.files import is_pipe
+from elmo_plugin.util.files import STANDARD_INPUT, is_pipe
 from elmo_plugin.util.text_files import Source, has_suffix, numbered_lines
 
-FORMATS = ("text", "json", "corpus")
-STANDARD_INPUT = "-"
 # By so many lines a format is recognised.
 _NUM_LINES = 50
 
@@ -42,7 +40,7 @@ def read_inputs(
 ) -> Inputs:
     """
     Streams the inputs in a file, plain or gzip, in standard input (`-`), or in a `text` that `path`
-    then only names. `format` is one of `FORMATS`, or `None` to recognise it. A predictor of another
+    then only names. `format` is `text`, `json` or `corpus`, or `None` to recognise it. A predictor of another
     package reads JSON lines. Raises `ConfigurationError` if there is no input, and `ValueError`
     with file and line for a wrong one.
     """

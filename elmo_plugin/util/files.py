@@ -21,8 +21,10 @@ from elmo_plugin.util.progress import progress
 #: Errors of a full disk, or of a limit on what a user may write.
 NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
-#: The path of standard input. `numbered_lines` reads it where there is no such file, too.
-STDIN_PATH = "/dev/stdin"
+#: Types of numbers in the weight files that we write.
+WRITABLE_DTYPES = ("float32", "float16")
+#: The name of standard input, and its path. `numbered_lines` reads it where there is no such file, too.
+STANDARD_INPUT, STDIN_PATH = "-", "/dev/stdin"
 _BLOCK = 1 << 20
 # Without an answer for so many seconds, the connection counts as broken.
 _TIMEOUT = 60

@@ -68,18 +68,19 @@ class LateName:
 def late_imports(libraries: Collection[str], importers: Tuple[str, ...]) -> Iterator[None]:
     """
     In this context, modules whose names begin with one of `importers` get a `LateName` in place of
-    those `libraries` that are not imported yet. Other modules, and all modules afterwards, get the
-    libraries. Replaces `builtins.__import__`: not for two threads at once.
+    those `libraries`, packages or their parts, that are not imported yet. Other modules, and all
+    modules afterwards, get the libraries. Replaces `builtins.__import__`: not for two threads at
+    once.
     """
-    late = {library for library in libraries if library not in sys.modules}
+    late = tuple(f"{library}." for library in libraries if library not in sys.modules)
     import_now = builtins.__import__
 
     def import_late(
         name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0
     ) -> Any:
-        library, importer = name.partition(".")[0], (globals or {}).get("__name__", "")
-        if level == 0 and library in late and importer.startswith(importers):
-            return LateName(name if fromlist else library)
+        importer = (globals or {}).get("__name__", "")
+        if level == 0 and f"{name}.".startswith(late) and importer.startswith(importers):
+            return LateName(name if fromlist else name.partition(".")[0])
         return import_now(name, globals, locals, fromlist, level)
 
     builtins.__import__ = import_late

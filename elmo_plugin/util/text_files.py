@@ -17,6 +17,8 @@ Source = Union[FilePath, io.BufferedReader]
 
 # How bytes that are not UTF-8 are decoded; the built-in `open` has more.
 DECODING_ERRORS = ("strict", "replace")
+# How the vectors of a line become one, see `pooled`.
+POOLS = ("mean", "max", "first_last")
 
 _GZIP_MAGIC = b"\x1f\x8b"
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import List, Optional
+from unittest.mock import patch
 
 import pytest
 from allennlp.commands import ArgumentParserWithDefaults
@@ -28,6 +29,7 @@ from elmo_plugin.commands.arguments import (
 )
 from elmo_plugin.commands.main import COMMANDS, main
 from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.late_imports import late_imports
 from tests.commands import running
 from tests.guide import PROJECT
 
@@ -58,17 +60,15 @@ LINES = {
 def call(door, name, *arguments):
     if door == "elmo":
         return main([*name.split(), *arguments])
-    command, *step = name.split()
-    registered = "elmo" if command == "embed" else f"elmo-{command}"
-    return running.run(registered, *step, *arguments)
+    return running.run(*f"elmo-{name}".split(), *arguments)
 
 
 def program(door, name):
-    return f"elmo {name}" if door == "elmo" else f"allennlp elmo-{name}".replace("-embed", "")
+    return f"elmo {name}" if door == "elmo" else f"allennlp elmo-{name}"
 
 
-BOTH_DOORS = [("allennlp", name) for name in dict.fromkeys([*COMMANDS, *LINES])]
-BOTH_DOORS += [("elmo", name) for _, name in BOTH_DOORS if name != "study"]
+NAMES = dict.fromkeys([*COMMANDS, *LINES])
+BOTH_DOORS = [(door, name) for door in ("allennlp", "elmo") for name in NAMES]
 WORKING = [(door, name) for door, name in BOTH_DOORS if name in LINES]
 
 
@@ -79,6 +79,50 @@ def test_help_lists_every_command(capsys):
     shown = " ".join(capsys.readouterr().out.split())
     for name, summary in COMMANDS.items():
         assert name in shown and summary in shown
+
+
+def test_without_a_command_the_help_is_shown(capsys):
+    shown = []
+    for arguments in ([], ["--help"]):
+        with pytest.raises(SystemExit) as stopped:
+            main(arguments)
+        assert stopped.value.code == 0
+        shown.append(capsys.readouterr())
+    assert shown[0] == shown[1] and shown[0].out.startswith("usage: elmo ")
+
+
+def test_help_imports_neither_torch_nor_allennlp():
+    script = """
+import sys
+from elmo_plugin.commands.main import main
+for name in sys.argv[1:]:
+    sys.argv = ["elmo", *name.split(), "--help"]
+    try:
+        main()
+    except SystemExit as stopped:
+        print("code", stopped.code)
+print({"allennlp", "numpy", "torch"} & sys.modules.keys())
+"""
+    command = [sys.executable, "-c", script, *NAMES]
+    shown = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
+    assert shown.count("\ncode 0\n") == len(NAMES) == shown.count("\nexample:\n")
+    assert shown.endswith("\nset()\n")
+
+
+def test_help_after_two_dashes_is_an_input(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["elmo", "experiments", "--", "--help"])
+    monkeypatch.setattr("elmo_plugin.commands.experiments.run", lambda args: f"to {args.out_dir}")
+    with patch("elmo_plugin.commands.main.late_imports", wraps=late_imports) as late:
+        main()
+    late.assert_called_once_with((), ("elmo_plugin.",))
+    assert capsys.readouterr().out == "to --help\n"
+
+
+def test_the_first_name_of_embed_is_still_known(capsys):
+    with pytest.raises(SystemExit) as stopped:
+        running.run("elmo", "--help")
+    assert stopped.value.code == 0
+    assert capsys.readouterr().out.startswith("usage: allennlp elmo-embed ")
 
 
 @pytest.mark.parametrize("door, name", BOTH_DOORS)
@@ -149,7 +193,6 @@ def test_a_user_s_error_is_one_sentence_and_a_bug_is_not(monkeypatch, error, is_
 @pytest.mark.parametrize(
     "line, message",
     [
-        ("", "required: COMMAND"),
         ("translate", "invalid choice: 'translate'"),
         ("probe", "required: COMMAND"),
         ("embed", "required: INPUT, OUTPUT"),
@@ -186,7 +229,7 @@ def parsers(parser):
                 yield from parsers(each)
 
 
-@pytest.mark.parametrize("name", [*COMMANDS, "study"])
+@pytest.mark.parametrize("name", COMMANDS)
 def test_each_default_is_in_the_help_and_lists_can_be_continued(name):
     registered = program("allennlp", name).split()[1]
     of_allennlp = ArgumentParserWithDefaults().add_subparsers()

@@ -125,6 +125,6 @@ class Results:
             self._scores = {score["digest"]: score for score in content["scores"]}
         except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
             raise ConfigurationError(
-                f"{self.path}: expected what elmo-study writes, found {error!r}. Restore the "
+                f"{self.path}: expected what elmo study writes, found {error!r}. Restore the "
                 "file, or delete it: runs that have a folder below runs/ are not trained again."
             ) from error

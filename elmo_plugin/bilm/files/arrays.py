@@ -17,11 +17,10 @@ from safetensors.numpy import save
 
 from elmo_plugin.util.atomic_write import atomic_write
 from elmo_plugin.util.errors import ConfigurationError, optional_package
-from elmo_plugin.util.files import local_path
+from elmo_plugin.util.files import WRITABLE_DTYPES, local_path
 
 #: The suffix of the file that lists the variables of a checkpoint.
 CHECKPOINT_SUFFIX = ".index"
-WRITABLE_DTYPES = ("float32", "float16")
 _READABLE_DTYPES = ("float16", "float32", "float64")
 _SAFETENSORS_TYPES = {"F16": "float16", "F32": "float32", "F64": "float64", "BF16": "bfloat16"}
 # The scope of the language model in bilm-tf's training.

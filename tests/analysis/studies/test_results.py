@@ -75,5 +75,5 @@ def test_samples_of_all_metrics_of_a_shared_run_are_needed_to_reuse_its_score(em
 @pytest.mark.parametrize("content", ["{", "[]", json.dumps({"title": "x", "rows": [{"a": 1}]})])
 def test_another_file_is_refused(content, tmp_path):
     (tmp_path / "r.json").write_text(content)
-    with pytest.raises(ConfigurationError, match="r.json: expected what elmo-study writes, found"):
+    with pytest.raises(ConfigurationError, match="r.json: expected what elmo study writes, found"):
         Results(tmp_path / "r.json")
