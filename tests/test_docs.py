@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from functools import lru_cache
+from itertools import chain
 
 import _jsonnet
 import pytest
@@ -17,8 +18,9 @@ from tests.waiting import wait_until
 
 GUIDE = sorted((PROJECT / "docs").glob("*.md"))
 RESULTS = sorted((PROJECT / "docs/results").glob("*.md"))
-# They change the package, so each runs in a copy of it.
-FOR_DEVELOPERS = [PROJECT / f"docs/adding-a-{what}.md" for what in ("task", "cell")]
+# They change the package, so they run in a copy of it: the two about a task one after the other.
+ON_TASKS, ON_CELLS = ("adding-a-task", "testing-a-task"), ("adding-a-cell",)
+FOR_DEVELOPERS = [PROJECT / f"docs/{name}.md" for name in ON_TASKS + ON_CELLS]
 PAGES = [PROJECT / "README.md", *(page for page in GUIDE if page not in FOR_DEVELOPERS)]
 READMES = [*FOR_DEVELOPERS, *RESULTS] + [
     PROJECT / name for name in ("CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")
@@ -30,6 +32,7 @@ READMES += [
         *("pretrained/small", "pretrained/medium", "pretrained/tasks", "pretrained/tasks/ner"),
     )
 ]
+READMES.append(PROJECT / "pretrained/small/training.md")
 PROGRAMS = ("allennlp", "elmo", "python")
 ARCHIVE = re.compile(r"out/(\w+)/model\.tar\.gz")
 COMMAND = re.compile(r"(?:^|[\s&;|])(allennlp|elmo) ([a-z][\w-]*)((?:\\\n|[^\n|;&])*)")
@@ -140,8 +143,8 @@ def test_what_a_page_shows_runs(page, shell, archive_of, tmp_path):
             pytest.fail(f"{block}: {error}")
 
 
-@pytest.mark.parametrize("page", FOR_DEVELOPERS, ids=named)
-def test_the_package_is_extended_as_a_page_says(page, tmp_path):
+@pytest.mark.parametrize("names", [ON_TASKS, ON_CELLS])
+def test_the_package_is_extended_as_pages_say(names, tmp_path):
     for name in ("elmo_plugin", "experiments", "fixtures", "tests"):
         ignored = shutil.ignore_patterns("__pycache__")
         shutil.copytree(PROJECT / name, tmp_path / name, ignore=ignored)
@@ -150,7 +153,8 @@ def test_the_package_is_extended_as_a_page_says(page, tmp_path):
     (tmp_path / "pretrained").symlink_to(PROJECT / "pretrained")
     path = f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"
     environment = {**os.environ, "PATH": path, "PYTHONPATH": str(tmp_path)}
-    for block in blocks(page):
+    pages = (blocks(PROJECT / f"docs/{name}.md") for name in names)
+    for block in chain.from_iterable(pages):
         if block.file is not None:
             write_file(block, tmp_path)
         elif block.language == "bash" and block.reason is None:
