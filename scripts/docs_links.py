@@ -26,7 +26,7 @@ def link_to_repository(
 ) -> str:
     """
     The text of a `page` (a path in the repository), with absolute links to files of the repository
-    in a `revision` of it. `site` has the paths on a website by the paths in the repository: links to
+    in a `revision` of it. `site` has the paths on a website by the paths in the repository; links to
     these files stay relative.
     """
 
@@ -36,6 +36,9 @@ def link_to_repository(
         if path in site:
             place = posixpath.relpath(site[path], posixpath.dirname(site[page]) or ".")
             return f"[{text}]({place}{anchor or ''})"
+        if site and not repository:
+            # MkDocs warns of it.
+            return link[0]
         if not repository:
             return text if text.strip("`") == path else f"{text} (`{path}`)"
         return f"[{text}]({repository}/blob/{revision}/{path}{anchor or ''})"

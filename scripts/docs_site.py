@@ -9,8 +9,9 @@ from mkdocs.structure.files import File
 
 _PROJECT = Path(__file__).resolve().parent.parent
 _OTHERS = [
-    *("pretrained/**/*.md", "pretrained/**/*.svg", "examples/*.ipynb", "benchmarks/README.md"),
-    *("experiments/README.md", "experiments/results/report.html", "CHANGELOG.md", "CONTRIBUTING.md"),
+    *("pretrained/**/*.md", "pretrained/**/*.svg", "examples/*.ipynb", "examples/own_data.py"),
+    *("benchmarks/README.md", "experiments/README.md", "experiments/results/report.html", "CHANGELOG.md"),
+    "CONTRIBUTING.md",
 ]
 
 

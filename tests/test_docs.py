@@ -1,5 +1,6 @@
 """The commands and examples of the guide run, and its links lead somewhere."""
 
+import json
 import os
 import re
 import shutil
@@ -22,17 +23,11 @@ RESULTS = sorted((PROJECT / "docs/results").glob("*.md"))
 ON_TASKS, ON_CELLS = ("adding-a-task", "testing-a-task"), ("adding-a-cell",)
 FOR_DEVELOPERS = [PROJECT / f"docs/{name}.md" for name in ON_TASKS + ON_CELLS]
 PAGES = [PROJECT / "README.md", *(page for page in GUIDE if page not in FOR_DEVELOPERS)]
-READMES = [*FOR_DEVELOPERS, *RESULTS] + [
+CARDS = sorted((PROJECT / "pretrained").rglob("*.md"))
+READMES = [*FOR_DEVELOPERS, *RESULTS, *CARDS] + [
     PROJECT / name for name in ("CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")
 ]
-READMES += [
-    PROJECT / folder / "README.md"
-    for folder in (
-        *("benchmarks", "experiments", "fixtures"),
-        *("pretrained/small", "pretrained/medium", "pretrained/tasks", "pretrained/tasks/ner"),
-    )
-]
-READMES.append(PROJECT / "pretrained/small/training.md")
+READMES += [PROJECT / f"{folder}/README.md" for folder in ("benchmarks", "experiments", "fixtures")]
 PROGRAMS = ("allennlp", "elmo", "python")
 ARCHIVE = re.compile(r"out/(\w+)/model\.tar\.gz")
 COMMAND = re.compile(r"(?:^|[\s&;|])(allennlp|elmo) ([a-z][\w-]*)((?:\\\n|[^\n|;&])*)")
@@ -199,12 +194,17 @@ def test_links_lead_to_files_and_headings(page):
 
 
 def test_the_index_names_every_page():
-    index = (PROJECT / "docs/README.md").read_text(encoding="utf-8")
+    index = (PROJECT / "docs/all-pages.md").read_text(encoding="utf-8")
     for page in GUIDE:
-        assert page.name == "README.md" or f"({page.name})" in index, page
+        assert page.name in ("README.md", "all-pages.md") or f"({page.name})" in index, page
     results = (PROJECT / "experiments/README.md").read_text(encoding="utf-8")
     for page in RESULTS:
         assert f"(../docs/results/{page.name})" in results, page
+
+
+@pytest.mark.parametrize("page", [*GUIDE, *RESULTS, *CARDS, PROJECT / "README.md"], ids=named)
+def test_a_page_is_read_at_one_sitting(page):
+    assert len(page.read_text(encoding="utf-8").split()) <= 1500, "Cut it in two."
 
 
 def test_every_environment_variable_is_explained():
@@ -222,9 +222,15 @@ def test_the_guide_is_a_website_without_a_warning_that_loads_nothing_from_elsewh
     built = subprocess.run(command, cwd=PROJECT, env=environment, capture_output=True, text=True)
     assert built.returncode == 0 and "WARNING" not in built.stderr, built.stderr
     pages = sorted((tmp_path / "site").rglob("*.html"))
-    # A page of each file, and the one for missing pages.
-    assert len(pages) == len(GUIDE) + len(RESULTS) + 1
-    assert "load_task" in (tmp_path / "site/api/index.html").read_text()
+    # A page of each file, those outside docs/ that are named here, the report, the one for missing
+    # pages. MkDocs warns of a link to a file that is not among them.
+    others = ["CHANGELOG", "CONTRIBUTING", "benchmarks", "experiments"]
+    others += [f"examples/{path.stem}" for path in PROJECT.glob("examples/*.ipynb")]
+    assert len(pages) == len(GUIDE) + len(RESULTS) + len(CARDS) + len(others) + 2
+    assert all((tmp_path / f"site/{name}/index.html").is_file() for name in others)
+    assert 'id="elmo_plugin.load_task"' in (tmp_path / "site/api/index.html").read_text()
+    index = json.loads((tmp_path / "site/search/search_index.json").read_text(encoding="utf-8"))
+    assert "Quickstart" in {found["title"] for found in index["docs"]}
     for page in pages:
         text = page.read_text()
         assert not re.search(r"<(?:script|img|iframe)[^>]* src=.?https?:", text), page
