@@ -1,11 +1,13 @@
 """The commands and examples of the guide run, and its links lead somewhere."""
 
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
 from functools import lru_cache
+from itertools import chain
 
 import _jsonnet
 import pytest
@@ -17,19 +19,15 @@ from tests.waiting import wait_until
 
 GUIDE = sorted((PROJECT / "docs").glob("*.md"))
 RESULTS = sorted((PROJECT / "docs/results").glob("*.md"))
-# They change the package, so each runs in a copy of it.
-FOR_DEVELOPERS = [PROJECT / f"docs/adding-a-{what}.md" for what in ("task", "cell")]
+# They change the package, so they run in a copy of it: the two about a task one after the other.
+ON_TASKS, ON_CELLS = ("adding-a-task", "testing-a-task"), ("adding-a-cell",)
+FOR_DEVELOPERS = [PROJECT / f"docs/{name}.md" for name in ON_TASKS + ON_CELLS]
 PAGES = [PROJECT / "README.md", *(page for page in GUIDE if page not in FOR_DEVELOPERS)]
-READMES = [*FOR_DEVELOPERS, *RESULTS] + [
+CARDS = sorted((PROJECT / "pretrained").rglob("*.md"))
+READMES = [*FOR_DEVELOPERS, *RESULTS, *CARDS] + [
     PROJECT / name for name in ("CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")
 ]
-READMES += [
-    PROJECT / folder / "README.md"
-    for folder in (
-        *("benchmarks", "experiments", "fixtures"),
-        *("pretrained/small", "pretrained/medium", "pretrained/tasks", "pretrained/tasks/ner"),
-    )
-]
+READMES += [PROJECT / f"{folder}/README.md" for folder in ("benchmarks", "experiments", "fixtures")]
 PROGRAMS = ("allennlp", "elmo", "python")
 ARCHIVE = re.compile(r"out/(\w+)/model\.tar\.gz")
 COMMAND = re.compile(r"(?:^|[\s&;|])(allennlp|elmo) ([a-z][\w-]*)((?:\\\n|[^\n|;&])*)")
@@ -140,8 +138,8 @@ def test_what_a_page_shows_runs(page, shell, archive_of, tmp_path):
             pytest.fail(f"{block}: {error}")
 
 
-@pytest.mark.parametrize("page", FOR_DEVELOPERS, ids=named)
-def test_the_package_is_extended_as_a_page_says(page, tmp_path):
+@pytest.mark.parametrize("names", [ON_TASKS, ON_CELLS])
+def test_the_package_is_extended_as_pages_say(names, tmp_path):
     for name in ("elmo_plugin", "experiments", "fixtures", "tests"):
         ignored = shutil.ignore_patterns("__pycache__")
         shutil.copytree(PROJECT / name, tmp_path / name, ignore=ignored)
@@ -150,7 +148,8 @@ def test_the_package_is_extended_as_a_page_says(page, tmp_path):
     (tmp_path / "pretrained").symlink_to(PROJECT / "pretrained")
     path = f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"
     environment = {**os.environ, "PATH": path, "PYTHONPATH": str(tmp_path)}
-    for block in blocks(page):
+    pages = (blocks(PROJECT / f"docs/{name}.md") for name in names)
+    for block in chain.from_iterable(pages):
         if block.file is not None:
             write_file(block, tmp_path)
         elif block.language == "bash" and block.reason is None:
@@ -195,12 +194,17 @@ def test_links_lead_to_files_and_headings(page):
 
 
 def test_the_index_names_every_page():
-    index = (PROJECT / "docs/README.md").read_text(encoding="utf-8")
+    index = (PROJECT / "docs/all-pages.md").read_text(encoding="utf-8")
     for page in GUIDE:
-        assert page.name == "README.md" or f"({page.name})" in index, page
+        assert page.name in ("README.md", "all-pages.md") or f"({page.name})" in index, page
     results = (PROJECT / "experiments/README.md").read_text(encoding="utf-8")
     for page in RESULTS:
         assert f"(../docs/results/{page.name})" in results, page
+
+
+@pytest.mark.parametrize("page", [*GUIDE, *RESULTS, *CARDS, PROJECT / "README.md"], ids=named)
+def test_a_page_is_read_at_one_sitting(page):
+    assert len(page.read_text(encoding="utf-8").split()) <= 1500, "Cut it in two."
 
 
 def test_every_environment_variable_is_explained():
@@ -218,9 +222,15 @@ def test_the_guide_is_a_website_without_a_warning_that_loads_nothing_from_elsewh
     built = subprocess.run(command, cwd=PROJECT, env=environment, capture_output=True, text=True)
     assert built.returncode == 0 and "WARNING" not in built.stderr, built.stderr
     pages = sorted((tmp_path / "site").rglob("*.html"))
-    # A page of each file, and the one for missing pages.
-    assert len(pages) == len(GUIDE) + len(RESULTS) + 1
-    assert "load_task" in (tmp_path / "site/api/index.html").read_text()
+    # A page of each file, those outside docs/ that are named here, the report, the one for missing
+    # pages. MkDocs warns of a link to a file that is not among them.
+    others = ["CHANGELOG", "CONTRIBUTING", "benchmarks", "experiments"]
+    others += [f"examples/{path.stem}" for path in PROJECT.glob("examples/*.ipynb")]
+    assert len(pages) == len(GUIDE) + len(RESULTS) + len(CARDS) + len(others) + 2
+    assert all((tmp_path / f"site/{name}/index.html").is_file() for name in others)
+    assert 'id="elmo_plugin.load_task"' in (tmp_path / "site/api/index.html").read_text()
+    index = json.loads((tmp_path / "site/search/search_index.json").read_text(encoding="utf-8"))
+    assert "Quickstart" in {found["title"] for found in index["docs"]}
     for page in pages:
         text = page.read_text()
         assert not re.search(r"<(?:script|img|iframe)[^>]* src=.?https?:", text), page

@@ -14,6 +14,8 @@ from tests.commands.running import run
 from tests.guide import PROJECT
 
 FOLDER = "experiments/results"
+# Beside a page for each study, those with the summary of the main results.
+MAIN = ["../../README.md", "main.md"]
 STUDIES = sorted(path.parent.name for path in (PROJECT / FOLDER).glob("*/results.json"))
 
 
@@ -30,13 +32,13 @@ def test_the_page_is_that_of_the_kept_results(tmp_path, monkeypatch):
     assert shown(tmp_path / FOLDER / "report.html") == shown(PROJECT / FOLDER / "report.html")
 
 
-@pytest.mark.parametrize("page", ["README.md", *(f"docs/results/{name}.md" for name in STUDIES)])
+@pytest.mark.parametrize("page", [*MAIN, *(f"{name}.md" for name in STUDIES)])
 def test_the_tables_of_a_page_are_those_of_the_kept_results(page, tmp_path):
-    text = (PROJECT / page).read_text(encoding="utf-8")
+    text = (PROJECT / "docs/results" / page).read_text(encoding="utf-8")
     copy = tmp_path / "README.md"
     copy.write_text(text, encoding="utf-8")
     studies = sorted(set(re.findall("<!-- (?:study|summary) (\\w+) -->", text)))
-    assert studies == ["headlines" if page == "README.md" else Path(page).stem]
+    assert studies == ["headlines" if page in MAIN else Path(page).stem]
     # Each table was replaced by the same one.
     emptied = re.sub(r"(<!-- (?:study|summary|gaps) \w+ -->\n\n)[^<]*", r"\1old\n\n", text)
     assert "old\n\n<!-- /" in emptied
