@@ -57,8 +57,8 @@ def test_pairs_paragraphs_and_other_tokenisers(tmp_path, count):
     words = "A well-known owl ( which sings ) lives in the old tower behind our school .".split()
     pair = {"gold_label": "neutral", "sentence1": raw, "sentence2": "Short."}
     paragraphs = []
-    # In two sentences of a paragraph, the same words do not count.
-    for context in (f"So: {raw}", raw.replace("tower behind", "tower. Behind"), raw.lower()):
+    # Words of two sentences do not count, and neither do words of another case.
+    for context in (f"So: {raw}", raw.replace("tower ", "tower. "), raw.replace("sings", "Sings")):
         answer = {"text": "owl", "answer_start": context.index("owl")}
         question = {"id": context, "question": "Who?", "answers": [answer]}
         paragraphs.append({"context": context, "qas": [question]})
