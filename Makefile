@@ -40,7 +40,7 @@ bench: $(STAMP)
 		$(VENV)/bin/python benchmarks/table.py && exit $$failed
 
 docs: $(STAMP)
-	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --quiet
+	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build
 	@echo "Open site/index.html."
 
 setup: $(STAMP)

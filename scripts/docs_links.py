@@ -26,8 +26,8 @@ def link_to_repository(
 ) -> str:
     """
     The text of a `page` (a path in the repository), with absolute links to files of the repository
-    in a `revision` of it. `site` has the paths on a website by the paths in the repository; links to
-    these files stay relative.
+    in a `revision` of it. `site` has the paths on a website by the paths in the repository; links
+    to these files stay relative.
     """
 
     def absolute(link: "re.Match[str]") -> str:

@@ -10,8 +10,8 @@ from mkdocs.structure.files import File
 _PROJECT = Path(__file__).resolve().parent.parent
 _OTHERS = [
     *("pretrained/**/*.md", "pretrained/**/*.svg", "examples/*.ipynb", "examples/own_data.py"),
-    *("benchmarks/README.md", "experiments/README.md", "experiments/results/report.html", "CHANGELOG.md"),
-    "CONTRIBUTING.md",
+    *("benchmarks/README.md", "experiments/README.md", "experiments/results/report.html"),
+    *("CHANGELOG.md", "CONTRIBUTING.md"),
 ]
 
 
