@@ -1,6 +1,6 @@
 """
-Prints what the demonstration measured and predicted: `show_demo.py results OUTPUT_DIR`; or, while it
-trains, the metrics of each epoch: `allennlp train ... | show_demo.py epochs OUTPUT_DIR`.
+Prints what the demonstration measured and predicted: `show_demo.py results OUTPUT_DIR`; or, while
+it trains, the metrics of each epoch: `allennlp train ... | show_demo.py epochs OUTPUT_DIR`.
 """
 
 import json

@@ -40,9 +40,9 @@ def read_inputs(
 ) -> Inputs:
     """
     Streams the inputs in a file, plain or gzip, in standard input (`-`), or in a `text` that `path`
-    then only names. `format` is `text`, `json` or `corpus`, or `None` to recognise it. A predictor of another
-    package reads JSON lines. Raises `ConfigurationError` if there is no input, and `ValueError`
-    with file and line for a wrong one.
+    then only names. `format` is `text`, `json` or `corpus`, or `None` to recognise it. A predictor
+    of another package reads JSON lines. Raises `ConfigurationError` if there is no input, and
+    `ValueError` with file and line for a wrong one.
     """
     name = "standard input" if path == STANDARD_INPUT else path
     if text is None and os.path.isdir(path):

@@ -23,7 +23,7 @@ NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 #: Types of numbers in the weight files that we write.
 WRITABLE_DTYPES = ("float32", "float16")
-#: The name of standard input, and its path. `numbered_lines` reads it where there is no such file, too.
+#: The name of standard input, and its path. `numbered_lines` reads it where no such file is, too.
 STANDARD_INPUT, STDIN_PATH = "-", "/dev/stdin"
 _BLOCK = 1 << 20
 # Without an answer for so many seconds, the connection counts as broken.
