@@ -26,7 +26,7 @@ QUERIES = "fixtures/queries/senses.txt"
 CONTEXTS_PER_SENSE_WORD = 30
 # Sentences that are read at a glance.
 LENGTHS = range(6, 26)
-WORD = re.compile(r"[^\W\d_]{2,}|n't")
+WORD = re.compile(r"[^\W\d_]+|n't")
 
 
 def quotas(sentences):

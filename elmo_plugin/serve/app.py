@@ -80,7 +80,12 @@ def make_app(
     if words is not None:
         add("/word", "word", **_described(words))
     models = {name: task.description() for name, task in tasks.items()}
-    served = {"tasks": models, "word": words is not None, "limits": asdict(limits)}
+    served = {
+        "tasks": models,
+        "word": words is not None,
+        "contexts": getattr(words, "source", ""),
+        "limits": asdict(limits),
+    }
     _add_pages(app, served, batches)
     return app
 

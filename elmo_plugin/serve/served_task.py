@@ -130,7 +130,7 @@ def read_card(archive: Union[str, os.PathLike]) -> Optional[Dict[str, Any]]:
         return None
     text = path.with_name("README.md").read_text(encoding="utf-8")
     text = re.sub(r"`|\[([^]]*)\]\([^)]*\)", r"\1", text)
-    rows = re.findall(r"(?m)^\| ([^|]+) \| ([^|]+) \|$", text)
+    rows = re.findall(r"(?m)^\| (\w[^|]*) \| ([^|]+) \|$", text)
     items = re.findall(r"(?m)^- (.+(?:\n  .+)*)", text.partition("Known failures:")[2])
     return {"rows": rows, "failures": [" ".join(item.split()) for item in items]}
 

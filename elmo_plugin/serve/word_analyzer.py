@@ -24,6 +24,8 @@ class ShippedContexts(ContextIndex):
     vectors in int8, and the position of each in its sentence.
     """
 
+    source = "Contexts of English Wikipedia, by its authors, CC BY-SA 3.0."
+
     def __init__(self) -> None:
         self.folder = shipped("pretrained/small/contexts.npz")
         with numpy.load(self.folder) as arrays:
@@ -75,6 +77,8 @@ class WordAnalyzer:
         self._scorer = None if softmax is None else Scorer(bilm, softmax)
         self._index = index
         self._limits = limits
+        #: What the page says of the contexts.
+        self.source = getattr(index, "source", "")
         if index is not None:
             index.check_bilm(bilm)
 
