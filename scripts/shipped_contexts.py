@@ -2,7 +2,7 @@
 Chooses contexts of frequent words in a text, one tokenised sentence per line, and writes their
 vectors under the shipped biLM: the nearest contexts that `elmo serve` finds without `--neighbours`.
 
-    python scripts/shipped_contexts.py $ELMO_DATA/lm/large/heldout.txt.gz pretrained/small/contexts.npz
+    python scripts/shipped_contexts.py $ELMO_DATA/lm/large/heldout.txt.gz contexts.npz
 """
 
 import json
@@ -82,7 +82,8 @@ def main(text, out):
     arrays["settings"] = numpy.array(json.dumps({name: index.settings[name] for name in names}))
     with atomic_write(out) as unfinished, open(unfinished, "wb") as file:
         numpy.savez_compressed(file, **arrays)
-    print(f"{len(rows):,} contexts in {len(chosen):,} sentences, {Path(out).stat().st_size:,} bytes")
+    size = Path(out).stat().st_size
+    print(f"{len(rows):,} contexts in {len(chosen):,} sentences, {size:,} bytes")
 
 
 if __name__ == "__main__":
