@@ -43,6 +43,7 @@ setup(
         "elmo_plugin": ["py.typed"],
         "elmo_plugin.analysis": ["report.html"],
         "elmo_plugin.serve": ["page.html"],
+        "elmo_plugin.tasks": ["*/page.json"],
         # Compiled when they are first used.
         "elmo_plugin.modules.kernels": ["*.cpp", "*.h"],
         **{f"elmo_plugin.{folder}": files for folder, files in SHIPPED.items()},

@@ -70,6 +70,64 @@ def test_the_examples_of_the_server_are_answered_rightly_and_without_notices():
     assert srl_of_plain_text == srl
 
 
+# The right answers to the examples in `page.json`; those to the hard ones are in their notes.
+RIGHT = {
+    "ner": [
+        "Angela Merkel PER, Emmanuel Macron PER, Berlin LOC",
+        "Marie Curie PER, Warsaw LOC, Paris LOC",
+        "World Health Organization ORG, Geneva LOC",
+        "Serena Williams PER, Venus PER, Compton LOC",
+        "Rose PER, Grace PER",
+        "Jordan PER, Jordan LOC, Petra LOC, Paris PER",
+        "ANNA PER, MARK PER, TORONTO LOC",
+    ],
+    "srl": [
+        "[ARG0: The old man] [V: wants] [ARG1: to sell his boat] . / "
+        "[ARG0: The old man] wants to [V: sell] [ARG1: his boat] .",
+        "[ARGM-TMP: On Monday] [ARG0: the police] [V: arrested] [ARG1: two men] "
+        "[ARGM-LOC: near the station] .",
+        "[ARG0: My sister] , [R-ARG0: who] [V: lives] [ARGM-LOC: in Rome] , teaches music . / "
+        "[ARG0: My sister , who lives in Rome] , [V: teaches] [ARG1: music] .",
+        "[ARGM-MOD: Can] [ARG0: you] [V: lend] [ARG2: me] [ARG1: your umbrella] ?",
+        "[ARG0: They] [ARGM-MOD: will] [ARGM-NEG: not] [V: sell] [ARG1: the house] .",
+        "[ARG0: The company] [V: sold] [ARG1: the building] [ARG2: to a bank] "
+        "[ARG3: for two million dollars] .",
+    ],
+    "coref": [
+        "The students, They, their / the minister, her",
+        "Beethoven, he, his, he / his last symphonies, them",
+        "The museum, its, it",
+        "The actor, he, his, him",
+        "the students, their, they",
+        "John, he / Mary, her",
+        "the cat, it",
+    ],
+    "snli": ["entailment", "contradiction", "neutral", "entailment", "neutral"]
+    + ["contradiction"] * 2,
+    "squad": ["how far away they are", "Microsoft", "5,895 metres", "1972", "Max"]
+    + ["Shaw", "the projector in room 118 is broken"],
+}
+SHOWN = {
+    "ner": lambda said: ", ".join(f"{each['text']} {each['type']}" for each in said["entities"]),
+    "srl": lambda said: " / ".join(frame["description"] for frame in said["frames"]),
+    "coref": lambda said: " / ".join(
+        ", ".join(mention["text"] for mention in cluster) for cluster in said["clusters"]
+    ),
+    "snli": lambda said: said["label"],
+    "squad": lambda said: said["answer"],
+}
+
+
+@pytest.mark.parametrize("task", RIGHT)
+def test_the_examples_of_the_page_are_answered_rightly_or_marked_as_hard(task):
+    predictor = elmo_plugin.load_task(task)
+    examples = predictor.page["examples"]
+    lines = [{name: each[name] for name in each if name != "hard"} for each in examples]
+    answers = map(SHOWN[task], predictor.predict_batch_json(lines))
+    is_right = [answer == right for answer, right in zip(answers, RIGHT[task], strict=True)]
+    assert is_right == ["hard" not in example for example in examples]
+
+
 def test_another_name_is_refused_with_those_that_exist():
     with pytest.raises(ConfigurationError, match=r"\(coref, ner, .*, found 'parsing'"):
         elmo_plugin.load_task("parsing")

@@ -29,7 +29,7 @@ from elmo_plugin.commands.command import say
 from elmo_plugin.serve.app import make_app
 from elmo_plugin.serve.served_task import Limits, load_tasks
 from elmo_plugin.serve.server import AllowedHosts, listen, serve
-from elmo_plugin.serve.word_analyzer import WordAnalyzer
+from elmo_plugin.serve.word_analyzer import WordAnalyzer, shipped_contexts
 from elmo_plugin.util.errors import optional_package
 from elmo_plugin.util.files import TAGGER, find_archive, shipped_archives
 
@@ -59,7 +59,9 @@ class Options(BilmArguments):
     )
     max_words: PositiveInt = option("maximum number of words in a request", 1000)
     neighbours: Optional[Path] = option(
-        "an index that `elmo neighbours build` wrote with this biLM, for /word", metavar="FOLDER"
+        "an index that `elmo neighbours build` wrote with this biLM, for /word (default: a small "
+        "one of the shipped biLM)",
+        metavar="FOLDER",
     )
 
 
@@ -71,7 +73,7 @@ def run(args: Options) -> str:
     number = args.device.number
     limits = Limits(max_words=args.max_words)
     bilm = args.load_bilm()
-    index = None if args.neighbours is None else ContextIndex(args.neighbours)
+    index = ContextIndex(args.neighbours) if args.neighbours else shipped_contexts(bilm)
     softmax = args.find_softmax()
     words = WordAnalyzer(bilm, softmax, index, limits)
     overrides = {"model.dtype": "bfloat16"} if args.bfloat16 else {}

@@ -4,6 +4,7 @@ import hashlib
 import logging
 import re
 from contextlib import asynccontextmanager
+from dataclasses import asdict
 from importlib.resources import files
 from typing import Any, AsyncIterator, Dict, Optional, Tuple, Union
 
@@ -79,7 +80,13 @@ def make_app(
     if words is not None:
         add("/word", "word", **_described(words))
     models = {name: task.description() for name, task in tasks.items()}
-    _add_pages(app, {"tasks": models, "word": words is not None}, batches)
+    served = {
+        "tasks": models,
+        "word": words is not None,
+        "contexts": getattr(words, "source", ""),
+        "limits": asdict(limits),
+    }
+    _add_pages(app, served, batches)
     return app
 
 
@@ -104,7 +111,7 @@ def _add_pages(app: Any, served: Dict[str, Any], batches: Batches) -> None:
     async def show_page() -> HTMLResponse:
         return HTMLResponse(page, headers={"Content-Security-Policy": policy})
 
-    @app.get("/models", summary="The tasks, an example of each, and its layer weights")
+    @app.get("/models", summary="The tasks, with examples and layer weights; and limits")
     async def models() -> Dict[str, Any]:
         return served
 

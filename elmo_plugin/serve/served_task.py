@@ -1,12 +1,15 @@
 import json
 import os
+import re
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, Iterable, List, Sequence, Union
+from pathlib import Path
+from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Union
 
 from elmo_plugin.analysis.layer_weights import stored_layer_weights
 from elmo_plugin.bilm.files.trained import TrainedModel
 from elmo_plugin.elmo import Elmo
 from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.files import shipped_archives
 
 
 @dataclass(frozen=True)
@@ -46,20 +49,26 @@ class ServedTask:
     """
     Answers requests with the `TaskPredictor` of a trained model. Requests and answers are the JSON
     lines of `allennlp predict`. `layer_weights` lists `at`, `weights` and `gamma` of each scalar
-    mix over biLM layers.
+    mix over biLM layers. For the `card` see `read_card`.
     """
 
     def __init__(
-        self, predictor: Any, limits: Limits, layer_weights: Sequence[Dict[str, Any]] = ()
+        self,
+        predictor: Any,
+        limits: Limits,
+        layer_weights: Sequence[Dict[str, Any]] = (),
+        card: Optional[Dict[str, Any]] = None,
     ) -> None:
         self.predictor = predictor
         self.layer_weights = layer_weights
+        self.card = card
         self._limits = limits
 
     def description(self) -> Dict[str, Any]:
         """Returns what the page shows about the task."""
-        shown = {name: getattr(self.predictor, name) for name in ("title", "summary", "example")}
-        return {**shown, "layer_weights": self.layer_weights}
+        names = ("title", "summary", "example", "page")
+        shown = {name: getattr(self.predictor, name) for name in names}
+        return {**shown, "layer_weights": self.layer_weights, "card": self.card}
 
     def warm_up(self, batch_size: int) -> None:
         """Answers the example, to compile kernels and to notice a broken model at the start."""
@@ -81,12 +90,49 @@ class ServedTask:
         return list(map(self.predictor.dump_line, self.predictor.predict_batch_json(lines)))
 
     def draw(self, lines: List[Dict[str, Any]]) -> List[str]:
-        """Returns what the page draws for each line: JSON, the fields of each `Part`."""
+        """
+        Returns what the page draws for each line: JSON, the fields of each `Part`, and the `spaces`
+        in the text before each of its words.
+        """
         outputs = self.predictor.predict_batch_json(lines)
-        return [
-            json.dumps([part._asdict() for part in self.predictor.draw(output)])
-            for output in outputs
-        ]
+        return [json.dumps(self._drawn(*each)) for each in zip(lines, outputs)]
+
+    def _drawn(self, line: Dict[str, Any], output: Any) -> List[Dict[str, Any]]:
+        fields = (line.get(name) for name in self.predictor.example)
+        text, end = "\n".join(each for each in fields if isinstance(each, str)), 0
+        drawn = [part._asdict() for part in self.predictor.draw(output)]
+        for part in drawn:
+            if words := part.get("words"):
+                # It continues the text after the part before it, or begins again.
+                start = end if _spaces(words, text, end) else 0
+                spaces = _spaces(words, text, start) or [" "] * len(words)
+                end = start + sum(map(len, [*words, *spaces]))
+                part["spaces"] = spaces
+        return drawn
+
+
+def _spaces(words: Sequence[str], text: str, start: int) -> Optional[List[str]]:
+    """The white space before each word in a text, or `None` if they do not follow `start`."""
+    spaces = []
+    for word in words:
+        place = text.find(word, start)
+        if place < 0 or text[start:place].strip():
+            return None
+        spaces.append(text[start:place])
+        start = place + len(word)
+    return spaces
+
+
+def read_card(archive: Union[str, os.PathLike]) -> Optional[Dict[str, Any]]:
+    """The columns of the table and the known failures in the README.md of a shipped archive."""
+    path = Path(archive).resolve()
+    if path not in shipped_archives().values():
+        return None
+    text = path.with_name("README.md").read_text(encoding="utf-8")
+    text = re.sub(r"`|\[([^]]*)\]\([^)]*\)", r"\1", text)
+    rows = re.findall(r"(?m)^\| (\w[^|]*) \| ([^|]+) \|$", text)
+    items = re.findall(r"(?m)^- (.+(?:\n  .+)*)", text.partition("Known failures:")[2])
+    return {"rows": rows, "failures": [" ".join(item.split()) for item in items]}
 
 
 def load_tasks(
@@ -122,5 +168,5 @@ def load_tasks(
             TrainedModel(model.state_dict(), str(archive), predictor.config)
         )
         weights = [{"at": mix.at, "weights": mix.weights, "gamma": mix.gamma} for mix in mixes]
-        tasks[task] = ServedTask(predictor, limits, weights)
+        tasks[task] = ServedTask(predictor, limits, weights, read_card(archive))
     return tasks

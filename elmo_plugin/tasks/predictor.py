@@ -2,6 +2,7 @@ import csv
 import io
 import json
 import re
+from pathlib import Path
 from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
 
 import torch
@@ -28,6 +29,11 @@ WORDS: JsonDict = {
 }
 
 
+def page_of(file: str) -> JsonDict:
+    """What `page.json` beside a predictor's file says to the page of `elmo serve`."""
+    return json.loads(Path(file).with_name("page.json").read_text(encoding="utf-8"))
+
+
 class TaskPredictor(Predictor):
     """
     The base of the tasks' predictors. Reads JSON lines, predicts in batches, and writes JSON lines
@@ -45,8 +51,11 @@ class TaskPredictor(Predictor):
     #: The name of the task on the page, and one line about what it finds.
     title: str
     summary: str
-    #: An input line. The page's form has the same fields: texts, or lists of words.
+    #: An input line. The page's form has the same fields: texts, or lists of words of the texts.
     example: JsonDict
+    #: More of them, each with `hard` if the shipped model's answer is wrong: what is. And `labels`,
+    #: in the order of their colours, with their meanings. See `page_of`.
+    page: JsonDict = {"examples": [], "labels": {}}
     #: The JSON schema of each field of an input line. Its `description` is for error messages.
     schema: Dict[str, JsonDict]
     #: Whether an input line may be a document; otherwise it has at most a sentence.
@@ -223,7 +232,7 @@ class SentencePredictor(TaskPredictor):
 
     @overrides
     def _checked(self, line: JsonDict, location: str) -> JsonDict:
-        return {"tokens": words_of_line(line, location, self._dataset_reader.split)}
+        return {**line, "tokens": words_of_line(line, location, self._dataset_reader.split)}
 
     @overrides
     def _json_to_instance(self, json_dict: JsonDict) -> Instance:

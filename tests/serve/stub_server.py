@@ -20,6 +20,7 @@ class StubPredictor:
     title, summary = "Words", "The words of a sentence"
     example = {"tokens": ["0"]}
     schema = {"tokens": {"type": "array"}}
+    page = {"examples": [], "labels": {}}
 
     def load_request(self, text):
         return parse_object(text, "the request", '{"tokens": ["0"]}')

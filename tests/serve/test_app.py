@@ -3,17 +3,22 @@ import json
 import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 
 import pytest
+import torch
 from fastapi.testclient import TestClient
 
 from elmo_plugin import load_predictor
-from elmo_plugin.analysis.neighbours import ContextIndex, build_index
+from elmo_plugin.analysis.neighbours import ContextIndex, Query, build_index, find_neighbours
+from elmo_plugin.bilm import load_bilm
+from elmo_plugin.elmo.embed import embed_sentences
 from elmo_plugin.serve.app import make_app
-from elmo_plugin.serve.served_task import Limits, ServedTask, load_tasks
-from elmo_plugin.serve.word_analyzer import WordAnalyzer
+from elmo_plugin.serve.served_task import Limits, ServedTask, load_tasks, read_card
+from elmo_plugin.serve.word_analyzer import WordAnalyzer, shipped_contexts
 from elmo_plugin.tasks.prediction import MarkedWords
 from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.files import shipped_archives
 from tests.analysis.language_model import make_softmax
 from tests.commands import running
 from tests.guide import FIXTURES
@@ -77,7 +82,8 @@ def test_the_answer_is_the_line_of_the_predictor(client):
     assert answer.content == b'{"tokens": ["a", "b"]}\n'
     assert answer.headers["content-type"] == "application/json"
     drawn = client.post("/draw/ner", content='{"tokens": ["a", "b"]}').json()
-    assert drawn == [{"words": ["a", "b"], "spans": [[0, 0, "first"]], "title": ""}]
+    part = {"words": ["a", "b"], "spans": [[0, 0, "first"]], "title": "", "spaces": [" ", " "]}
+    assert drawn == [part]
 
 
 @pytest.mark.parametrize(
@@ -243,6 +249,7 @@ def test_a_word_has_its_surprisal_and_nearest_contexts(words, bilm):
     both = (found["surprisal"]["forward"] + found["surprisal"]["backward"]) / 2
     assert found["surprisal"]["both"] == pytest.approx(both) and found["known"] is True
     assert unknown["known"] is False
+    assert len(found["surprisals"]) == 4 and found["surprisals"][1] == pytest.approx(both)
     assert list(found["neighbours"]) == ["1", "2"]
     best = found["neighbours"]["2"][0]
     assert best["words"][best["position"]] and -1 <= best["cosine"] <= 1.0001
@@ -253,7 +260,70 @@ def test_a_word_has_its_surprisal_and_nearest_contexts(words, bilm):
 def test_without_softmax_and_index_a_word_has_neither(bilm):
     words = WordAnalyzer(bilm, None, None, LIMITS)
     (answer,) = words.answer([words.read('{"words": ["a"], "position": 0}')])
-    assert json.loads(answer) == {"surprisal": None, "known": None, "neighbours": None}
+    nothing = dict.fromkeys(("surprisal", "surprisals", "known", "neighbours"))
+    assert json.loads(answer) == nothing
+
+
+def test_the_shipped_contexts_are_those_of_the_shipped_bilm(bilm):
+    shipped = load_bilm("shipped-small")
+    index = shipped_contexts(shipped)
+    rows = range(0, len(index.layers[2]), 500)
+    queries = [Query(words, position) for _, position, words in map(index.context, rows)]
+    for row, query in zip(rows, queries):
+        (layers,) = embed_sentences(shipped, [query.words])
+        vectors = layers[:, query.position].float()
+        for layer, indexed in index.layers.items():
+            found = torch.from_numpy(indexed[row].astype("f4"))
+            assert torch.cosine_similarity(vectors[layer], found, dim=0) > 0.999
+    # The query's own sentence is left out.
+    (found, *_) = find_neighbours(index, shipped, queries[:1])
+    assert {each.words for each in found[2]} != {queries[0].words}
+    assert all(each.words != queries[0].words for each in found[2]) and len(found[2]) == 5
+    assert WordAnalyzer(shipped, None, index, LIMITS).source.endswith("CC BY-SA 3.0.")
+    assert shipped_contexts(bilm) is None
+
+
+@pytest.mark.parametrize("task", ["ner", "srl", "coref", "squad", "snli"])
+def test_a_shipped_model_has_its_card_without_markdown(task, archive_of):
+    card = read_card(shipped_archives()[task])
+    rows = dict(card["rows"])
+    assert {"score", "licence", "training data"} <= set(rows) and card["failures"]
+    assert rows["licence"].startswith("CC BY-SA 4.0")
+    assert not re.search(r"`|\]\(|---|\n", json.dumps([card["rows"], card["failures"]]))
+    assert read_card(archive_of("ner")) is None
+
+
+TEXT = 'Anna  doesn\'t like it.\n\nShe (really)\tleft, "well-known" as she is.'
+
+
+@pytest.mark.parametrize(
+    "task, line",
+    [
+        ("ner", {"sentence": TEXT}),
+        ("srl", {"sentence": TEXT, "predicates": ["like", "left"]}),
+        ("coref", {"text": TEXT}),
+        ("squad", {"passage": TEXT, "question": "Who left?"}),
+        ("snli", {"premise": TEXT, "hypothesis": "She  left."}),
+        ("sst", {"sentence": f"  {TEXT}"}),
+    ],
+)
+def test_what_is_drawn_has_the_spaces_of_the_text(task, line, task_of):
+    served = task_of(task)
+    (drawn,) = served.draw([served.read(json.dumps(line))])
+    parts = [part for part in json.loads(drawn) if "words" in part]
+    texts = ["".join(chain(*zip(part["spaces"], part["words"]))) for part in parts]
+    if task == "srl":
+        assert texts == [TEXT, TEXT]
+    else:
+        assert "".join(texts) == "\n".join(line.values()).removesuffix("\nWho left?")
+    assert {"does", "n't"} <= {*parts[0]["words"]}
+
+
+def test_words_that_are_not_in_the_text_are_drawn_with_spaces(task_of):
+    served = task_of("ner")
+    line = {"sentence": "Anna left.", "tokens": ["Tom", "stays"]}
+    (part,) = json.loads(served.draw([line])[0])
+    assert part["words"] == ["Tom", "stays"] and part["spaces"] == [" ", " "]
 
 
 @pytest.mark.parametrize(

@@ -138,7 +138,8 @@ def test_it_is_served_with_its_example_on_the_page(archive):
         answer = client.post("/predict/length", content=request)
         assert answer.json() == {"tokens": ["Short", "."], "length": "short"}
         (part,) = client.post("/draw/length", content=request).json()
-        assert part == {"words": ["Short", "."], "spans": [[0, 1, "short"]], "title": ""}
+        drawn = {"words": ["Short", "."], "spans": [[0, 1, "short"]], "title": ""}
+        assert part == {**drawn, "spaces": ["", ""]}
         operation = client.get("/openapi.json").json()["paths"]["/predict/length"]["post"]
         assert operation["summary"] == LengthPredictor.summary
 

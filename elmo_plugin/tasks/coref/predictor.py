@@ -11,7 +11,7 @@ from elmo_plugin.corpora.conll2012 import Mention, format_coreference
 from elmo_plugin.corpora.tokenizer import sentences_by_rules, tokenize_with_spacy
 from elmo_plugin.tasks.coref.reader import UNKNOWN, genre_of, mentions_of
 from elmo_plugin.tasks.prediction import MarkedWords, Part, Prediction
-from elmo_plugin.tasks.predictor import TEXT, WORDS, TaskPredictor
+from elmo_plugin.tasks.predictor import TEXT, WORDS, TaskPredictor, page_of
 from elmo_plugin.util.errors import expect
 
 
@@ -38,6 +38,7 @@ class CorefPredictor(TaskPredictor):
 
     title = "Coreference"
     summary = "Which mentions of a text refer to the same entity"
+    page = page_of(__file__)
     example = {
         "text": "The company said that it would sell its factories. The workers fear that they "
         "will lose their jobs."
@@ -74,7 +75,7 @@ class CorefPredictor(TaskPredictor):
     @overrides
     def draw(cls, prediction: Prediction) -> Iterable[Part]:
         spans: List[List[Tuple[int, int, str]]] = [[] for _ in prediction["sentences"]]
-        for number, cluster in enumerate(prediction["clusters"]):
+        for number, cluster in enumerate(prediction["clusters"], start=1):
             for each in cluster:
                 spans[each["sentence"]].append((each["start"], each["end"], str(number)))
         return map(MarkedWords, prediction["sentences"], spans)

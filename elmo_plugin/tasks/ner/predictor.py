@@ -12,7 +12,7 @@ from elmo_plugin.corpora.conll2003 import DOCUMENT_START, format_sentence
 from elmo_plugin.corpora.tag_spans import bio_tags, is_span_tag, tags_to_spans
 from elmo_plugin.tasks.ner.reader import ENTITIES
 from elmo_plugin.tasks.prediction import MarkedWords, Part, Prediction
-from elmo_plugin.tasks.predictor import SentencePredictor
+from elmo_plugin.tasks.predictor import SentencePredictor, page_of
 
 # A line of CoNLL-U.
 _CONLLU = re.compile(r"\d+([-.]\d+)?(\t[^\t]*){9}")
@@ -117,3 +117,4 @@ class NerPredictor(TagPredictor):
 
     title = "Named entities"
     summary = "Names in a sentence"
+    page = page_of(__file__)

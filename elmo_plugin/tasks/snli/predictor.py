@@ -9,7 +9,7 @@ from elmo_plugin.corpora.records import records_format
 from elmo_plugin.corpora.snli import words_of_sentence
 from elmo_plugin.corpora.tokenizer import words_of_line
 from elmo_plugin.tasks.prediction import Bars, MarkedWords, Part, Prediction
-from elmo_plugin.tasks.predictor import TEXT, WORDS, TaskPredictor
+from elmo_plugin.tasks.predictor import TEXT, WORDS, TaskPredictor, page_of
 from elmo_plugin.util.errors import expect
 
 
@@ -99,6 +99,7 @@ class SnliPredictor(PairPredictor):
 
     title = "Textual entailment"
     summary = "Whether a premise entails or contradicts a hypothesis"
+    page = page_of(__file__)
 
     @overrides
     def corpus_format(self, lines: Sequence[str]) -> Optional[Tuple[str, str]]:

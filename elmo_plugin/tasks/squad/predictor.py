@@ -8,8 +8,11 @@ from overrides import overrides
 
 from elmo_plugin.corpora.tokenizer import sentences_by_rules, tokenize_with_spacy
 from elmo_plugin.tasks.prediction import Bars, MarkedWords, Part, Prediction
-from elmo_plugin.tasks.predictor import TEXT, TaskPredictor
+from elmo_plugin.tasks.predictor import TEXT, TaskPredictor, page_of
 from elmo_plugin.util.errors import expect
+
+# Answers of a lower probability are not drawn.
+_LEAST_SHOWN = 0.01
 
 
 @Predictor.register("elmo-squad")
@@ -25,6 +28,7 @@ class SquadPredictor(TaskPredictor):
 
     title = "Question answering"
     summary = "The answer to a question, in a passage"
+    page = page_of(__file__)
     example = {
         "passage": "Ada Lovelace was born in London in 1815. She wrote the first program for a "
         "machine that Charles Babbage had designed.",
@@ -49,7 +53,8 @@ class SquadPredictor(TaskPredictor):
         if not tokens:
             yield MarkedWords([prediction["answer"]], [(0, 0, "")])
         best = [(each["answer"], each["probability"]) for each in prediction["n_best"]]
-        yield Bars(best, "Answers and their probabilities")
+        shown = best[:1] + [each for each in best[1:] if each[1] >= _LEAST_SHOWN]
+        yield Bars(shown, "Answers and their probabilities")
 
     @overrides
     def _checked(self, line: JsonDict, location: str) -> JsonDict:

@@ -17,7 +17,7 @@ from elmo_plugin.corpora.conll2012 import format_propositions
 from elmo_plugin.corpora.tag_spans import tags_to_spans
 from elmo_plugin.corpora.tokenizer import verb_positions
 from elmo_plugin.tasks.prediction import MarkedWords, Part, Prediction
-from elmo_plugin.tasks.predictor import WORD, WORDS, SentencePredictor
+from elmo_plugin.tasks.predictor import WORD, WORDS, SentencePredictor, page_of
 from elmo_plugin.tasks.srl.reader import ROLES
 from elmo_plugin.util.errors import ConfigurationError, excerpt, expect
 from elmo_plugin.util.files import TAGGER, shipped_archives
@@ -54,6 +54,7 @@ class SrlPredictor(SentencePredictor):
 
     title = "Semantic roles"
     summary = "Who did what to whom: the roles of the predicates of a sentence"
+    page = page_of(__file__)
     example = {
         "sentence": "The girl gave her brother a book and left.",
         "predicates": ["gave", "left"],

@@ -9,7 +9,7 @@ from overrides import overrides
 
 from elmo_plugin.corpora.records import records_format
 from elmo_plugin.tasks.prediction import Bars, MarkedWords, Part, Prediction
-from elmo_plugin.tasks.predictor import SentencePredictor
+from elmo_plugin.tasks.predictor import SentencePredictor, page_of
 from elmo_plugin.tasks.sst.reader import in_order
 
 
@@ -61,3 +61,4 @@ class SstPredictor(TextPredictor):
 
     title = "Sentiment"
     summary = "The sentiment of a sentence"
+    page = page_of(__file__)
