@@ -1,15 +1,17 @@
 """
-The perplexity of biLMs on a text and their accuracy on minimal pairs, for the report.
+The accuracy of biLMs on minimal pairs and their perplexity on a text, for `elmo report`.
 
     python scripts/score_bilms.py experiments/results/language_models.json \\
-        --bilms shipped-small shipped-medium --text $ELMO_DATA/lm/small/heldout.txt \\
-        --pairs fixtures/corpora/minimal_pairs
+        --bilms shipped-small shipped-medium --pairs fixtures/corpora/minimal_pairs \\
+        --text $ELMO_DATA/lm/large/heldout.txt.gz
 
-The numbers are those that `elmo score` prints, with intervals of the accuracy on all pairs, by a
-bootstrap over pairs, and of its difference from the biLM before (paired).
+The numbers are those that `elmo score` prints. Intervals are by a bootstrap over pairs, that of a
+difference from the biLM before is paired. Perplexities come last, because they take longest:
+without --text, there are none; a perplexity that the output has is not computed again.
 """
 
 import argparse
+import json
 import shlex
 import sys
 from dataclasses import replace
@@ -18,7 +20,6 @@ from typing import Any, Dict, List
 
 from elmo_plugin.analysis.studies.findings import Finding, verdict
 from elmo_plugin.analysis.surprisal import (
-    DIRECTIONS,
     ScoredText,
     Scorer,
     pair_accuracies,
@@ -34,37 +35,42 @@ from elmo_plugin.util.atomic_write import write_json_rows
 from elmo_plugin.util.bootstrap import bootstrap
 from elmo_plugin.util.progress import progress
 
+PERPLEXITIES = ("perplexity", "forward_perplexity", "backward_perplexity")
+
 
 def print_nothing(lines: str, progress: Dict[str, Any]) -> None:
     """In place of the rows of sentences."""
 
 
-def tables(scores: List[Dict[str, Any]], text: str) -> List[Dict[str, Any]]:
-    """Perplexities, and accuracies of both directions together, as text."""
-    names = ("perplexity", "forward_perplexity", "backward_perplexity")
+def perplexity(scorer: Scorer, path: str) -> Dict[str, float]:
+    done = ScoredText()
+    with progress("sentences") as advance:
+        text = DigestedText([path])
+        score_text(scorer, text, rows_of_sentence, done, print_nothing, "", on_progress=advance)
+    return {"num_predictions": done.num_predictions, **done.perplexity()}
+
+
+def tables(scores: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
+    """Perplexities, and the accuracies of both directions together, as text."""
     perplexities = [
-        [each["bilm"], f"{each['num_predictions']:,}", *(f"{each[name]:.1f}" for name in names)]
-        for each in scores
+        [score["bilm"], text, f"{found['num_predictions']:,}"]
+        + [f"{found[name]:.1f}" for name in PERPLEXITIES]
+        for score in scores
+        for text, found in score["texts"].items()
     ]
-    kinds = [
-        [
-            *(same[0]["name"], str(same[0]["num_pairs"])),
-            *(f"{100 * each['shares'][DIRECTIONS.index('both')]:.1f}" for each in same),
-        ]
-        for same in zip(*(each["accuracies"] for each in scores))
+    pairs = [
+        [same[0]["name"], str(same[0]["num_pairs"])]
+        + [f"{100 * each['shares'][-1]:.1f}" for each in same]
+        for same in zip(*(score["accuracies"] for score in scores))
     ]
-    bounds = [[f"{100 * bound:.1f}" for bound in each["interval"]] for each in scores]
-    kinds.append(["all, 95 %", "", *(" to ".join(each) for each in bounds)])
-    bilms = [each["bilm"] for each in scores]
-    source = "/".join(Path(text).parts[-3:])
-    found = (
-        (
-            [f"perplexity of {Path(text).name}", "predictions", "both", *DIRECTIONS[:2]],
-            perplexities,
-        ),
-        (["minimal pairs, right in %", "pairs", *bilms], kinds),
-    )
-    return [{"head": head, "lines": lines} for head, lines in found]
+    bounds = [[f"{100 * bound:.1f}" for bound in score["interval"]] for score in scores]
+    pairs.append(["all, 95 %", "", *map(" to ".join, bounds)])
+    bilms = [score["bilm"] for score in scores]
+    head = ["biLM", "text", "predictions", "perplexity", "forward", "backward"]
+    found = [{"head": ["minimal pairs", "pairs", *bilms], "lines": pairs}]
+    if perplexities:
+        found.append({"head": head, "lines": perplexities, "num_left": 2})
+    return found
 
 
 def main() -> None:
@@ -73,52 +79,61 @@ def main() -> None:
     )
     parser.add_argument("output", type=Path, metavar="OUT.json")
     parser.add_argument("--bilms", nargs="+", required=True, help="names or folders")
-    parser.add_argument("--text", required=True, help="tokenised, one sentence per line")
     parser.add_argument("--pairs", required=True, help="file or folder, in the format of BLiMP")
+    parser.add_argument("--text", nargs="*", default=[], help="tokenised, a sentence per line")
     arguments = parser.parse_args()
+    known: List[Dict[str, Any]] = []
+    if arguments.output.exists():
+        known = json.loads(arguments.output.read_text(encoding="utf-8"))["scores"]
+    texts_of = {score["bilm_fingerprint"]: score["texts"] for score in known}
     pairs = [pair for file in find_shards([arguments.pairs]) for pair in read_minimal_pairs(file)]
     # Sets of one pair have the result of each pair.
     singles = [replace(pair, uid=str(number)) for number, pair in enumerate(pairs)]
     scores: List[Dict[str, Any]] = []
     findings: List[Dict[str, Any]] = []
-    previous = None
+    scorers, previous = [], None
     for name in arguments.bilms:
-        bilm = load_bilm(name)
-        softmax = softmax_of_bilm(name, None)
+        bilm, softmax = load_bilm(name), softmax_of_bilm(name, None)
         if softmax is None:
             raise SystemExit(f"{name} comes without a softmax.")
-        scorer, text = Scorer(bilm, softmax), ScoredText()
-        with progress(f"sentences, {name}") as advance:
-            lines = DigestedText([arguments.text])
-            score_text(scorer, lines, rows_of_sentence, text, print_nothing, "", 64, advance)
-        found = pair_accuracies(scorer, singles)
-        results = [each.shares[-1] for each in found if each.kind == "set"]
-        right = bootstrap(results, [1] * len(results))
-        accuracies = [each for each in found if each.kind != "set"]
+        scorers.append(Scorer(bilm, softmax))
+        found = pair_accuracies(scorers[-1], singles)
+        right = [each.shares[-1] for each in found if each.kind == "set"]
+        share = bootstrap(right, [1] * len(right))
         if previous:
-            difference = right.minus(previous)
-            decided = verdict(difference.interval)
-            names = ("Minimal pairs", name, str(scores[-1]["bilm"]))
-            findings.append(Finding(*names, difference, decided)._asdict())
-        previous = right
+            difference = share.minus(previous)
+            names = ("Minimal pairs", name, scores[-1]["bilm"])
+            findings.append(Finding(*names, difference, verdict(difference.interval))._asdict())
+        previous = share
+        identity = fingerprint(bilm)
         scores.append(
             {
                 "bilm": name,
-                "bilm_fingerprint": fingerprint(bilm),
-                "num_predictions": text.num_predictions,
-                **text.perplexity(),
-                "accuracies": [each._asdict() for each in accuracies],
-                "interval": right.interval(),
+                "bilm_fingerprint": identity,
+                "accuracies": [each._asdict() for each in found if each.kind != "set"],
+                "interval": share.interval(),
+                "texts": texts_of.get(identity, {}),
             }
         )
+
+    def save() -> None:
         content = {
             "title": "Language models and minimal pairs",
             "command": shlex.join(["python", *sys.argv]),
             "findings": findings,
-            "tables": tables(scores, arguments.text),
+            "tables": tables(scores),
             "scores": scores,
         }
         write_json_rows(arguments.output, content, "bilm")
+
+    save()
+    for scorer, score in zip(scorers, scores):
+        for text in arguments.text:
+            # Without the folder of the corpora on this machine.
+            name = "/".join(Path(text).parts[-3:])
+            if name not in score["texts"]:
+                score["texts"][name] = perplexity(scorer, text)
+                save()
 
 
 if __name__ == "__main__":

@@ -90,9 +90,8 @@ def _naming(path: Path) -> Iterator[None]:
 
 def _study(results: Results, path: Path, epochs: Mapping[str, int]) -> Section:
     found, tables = findings(results, epochs), score_tables(results)
-    return Section(
-        results.title, str(path), figures(results, found), tables, found, results.command
-    )
+    drawn = figures(results, found)
+    return Section(results.title, str(path), drawn, tables, found, results.command)
 
 
 def _findings(content: Dict[str, Any], path: Path) -> Section:
@@ -112,16 +111,9 @@ def _tags(content: Dict[str, Any], path: Path) -> Section:
     # The paper probes only parts of speech.
     is_pos = tag in ("upos", "xpos")
     what = f"Table 6: parts of speech ({tag.upper()})" if is_pos else f"Tags ({tag})"
-    return _probe(
-        content,
-        path,
-        tag,
-        f"{what} with a linear classifier on frozen vectors",
-        "accuracy on test, %",
-        _PAPER_TAGS if is_pos else {},
-        "Penn Treebank",
-        num_decimals=2,
-    )
+    title = f"{what} with a linear classifier on frozen vectors"
+    papers = (_PAPER_TAGS, "paper, Penn Treebank") if is_pos else ({}, "paper")
+    return _probe(content, path, tag, title, "accuracy on test, %", *papers, num_decimals=2)
 
 
 def _senses(content: Dict[str, Any], path: Path) -> Section:
@@ -129,16 +121,9 @@ def _senses(content: Dict[str, Any], path: Path) -> Section:
         # In the order: test sets, parts of speech (in capitals), all.
         groups = sorted(score["scores"], key=lambda group: (group == "all", group.isupper()))
         score["shares"] = {group: score["scores"][group]["f1"] for group in groups}
-    return _probe(
-        content,
-        path,
-        "Word senses",
-        "Table 5: word senses by the nearest mean vector",
-        "F1 of all words, %",
-        _PAPER_SENSES,
-        "five test sets",
-        num_decimals=1,
-    )
+    title, caption = "Table 5: word senses by the nearest mean vector", "F1 of all words, %"
+    papers = (_PAPER_SENSES, "paper, five test sets")
+    return _probe(content, path, "Word senses", title, caption, *papers, num_decimals=1)
 
 
 def _probe(
@@ -148,13 +133,10 @@ def _probe(
     title: str,
     caption: str,
     papers: Dict[Tuple[str, str], str],
-    data: str = "",
-    num_decimals: int = 1,
+    of_papers: str,
+    num_decimals: int,
 ) -> Section:
-    """
-    Makes a line for each layer, and draws the last of its `shares` with the `interval`. `data` is
-    that of the paper's scores.
-    """
+    """A line per layer, and a plot of its last share. `of_papers` heads the paper's scores."""
     scores = content["scores"]
     heads = list(scores[0]["shares"])
     lines, names, of_paper, bars, found = [], [], [], [], []
@@ -166,15 +148,12 @@ def _probe(
         bars.append(values[-3:])
         *texts, low, high = (f"{value:.{num_decimals}f}" for value in values)
         change = ""
-        # The row above may show other vectors.
+        # Without, the row above shows other vectors.
         if previous := score.get("from_previous"):
             difference = Difference(previous["value"], Interval(*previous["interval"]))
             change = difference.in_percent(num_decimals)
-            decided, is_main = (
-                verdict(difference.interval),
-                vectors[0] == scores[-1]["representation"],
-            )
-            found.append(Finding(where, names[-1], names[-2], difference, decided, is_main))
+            claim = (where, names[-1], names[-2], difference, verdict(difference.interval))
+            found.append(Finding(*claim, is_main=vectors[0] == scores[-1]["representation"]))
         lines.append([names[-1], of_paper[-1], *texts, f"{low} to {high}", change])
 
     def draw(axes: Any) -> None:
@@ -188,11 +167,9 @@ def _probe(
         name_lines(axes, [label_of(name) for name in names])
 
     interval = "all, 95 %" if "all" in heads else "95 %"
-    head = [where, f"paper, {data}", *heads, interval, "from the row above, 95 %"]
-    figure = Figure(caption, 0.8 + 0.28 * len(names), draw)
-    return Section(
-        title, str(path), [figure], [Table(head, lines)], found, content.get("command", "")
-    )
+    head = [where, of_papers, *heads, interval, "from the row above, 95 %"]
+    drawn, tables = [Figure(caption, 0.8 + 0.28 * len(names), draw)], [Table(head, lines)]
+    return Section(title, str(path), drawn, tables, found, content.get("command", ""))
 
 
 # The fields by which a file of results is known.

@@ -83,16 +83,15 @@ def _differences(axis: Any, found: Sequence[Finding]) -> None:
     for number, verdict in enumerate(VERDICTS):
         heights = [height for height, each in enumerate(found) if each.verdict == verdict]
         if heights:
-            chosen = [found[height].difference for height in heights]
-            values = [100 * each.value for each in chosen]
-            intervals = [[100 * bound for bound in each.interval] for each in chosen]
-            style = {"label": verdict, "markerfacecolor": None if number < 2 else "none"}
-            draw_intervals(axis, heights, values, intervals, number, **style)
+            values, intervals = zip(*(found[height].difference for height in heights))
+            percent = (100 * numpy.array(values), 100 * numpy.array(intervals))
+            fill = {} if number < 2 else {"markerfacecolor": "none"}
+            draw_intervals(axis, heights, *percent, number, label=verdict, **fill)
     axis.axvline(0, color="#666666", linewidth=0.8)
     axis.set_xlabel("difference and its 95 % interval", fontsize=8)
     axis.figure.legend(fontsize=8, frameon=False, ncols=2, loc="outside lower center")
-    names = [f"{each.where}: {each.model}" for each in found]
-    name_lines(axis, [f"{label_of(n)}\n{label_of(f'− {e.base}')}" for n, e in zip(names, found)])
+    names = ((f"{each.where}: {each.model}", f"− {each.base}") for each in found)
+    name_lines(axis, ["\n".join(map(label_of, name)) for name in names])
 
 
 def _curves(axis: Any, row: Row, of_row: List[Share]) -> None:
