@@ -3,7 +3,7 @@ The accuracy of biLMs on minimal pairs and their perplexity on a text, for `elmo
 
     python scripts/score_bilms.py experiments/results/language_models.json \\
         --bilms shipped-small shipped-medium --pairs fixtures/corpora/minimal_pairs \\
-        --text $ELMO_DATA/lm/large/heldout.txt.gz
+        --text $ELMO_DATA/lm/small/heldout.txt
 
 The numbers are those that `elmo score` prints. Intervals are by a bootstrap over pairs, that of a
 difference from the biLM before is paired. Perplexities come last, because they take longest:
