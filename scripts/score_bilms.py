@@ -43,6 +43,7 @@ def print_nothing(lines: str, progress: Dict[str, Any]) -> None:
 
 
 def perplexity(scorer: Scorer, path: str) -> Dict[str, float]:
+    """The perplexities of a text, and how many predictions they are of."""
     done = ScoredText()
     with progress("sentences") as advance:
         text = DigestedText([path])
