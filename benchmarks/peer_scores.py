@@ -22,8 +22,10 @@ import json
 import os
 import shutil
 import tempfile
+from dataclasses import asdict
+from functools import lru_cache
 from pathlib import Path
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Tuple
 
 from allennlp.commands.train import train_model
 from allennlp.common import Params
@@ -35,9 +37,13 @@ from common import argument_parser, replace_tables
 from fast_peers import accelerate
 from task_peers import CURE, PEERS, find_peers
 
+from elmo_plugin.analysis.studies.findings import findings, note_epochs
 from elmo_plugin.analysis.studies.results import Results
+from elmo_plugin.analysis.studies.study import Column, Row, Run, Study
+from elmo_plugin.analysis.studies.tables import score_tables
+from elmo_plugin.analysis.studies.train_run import Score
 from elmo_plugin.commands.metrics import markdown_table
-from elmo_plugin.util.atomic_write import atomic_write
+from elmo_plugin.util.atomic_write import write_json_rows
 
 EXPERIMENTS = Path(__file__).parent.parent / "experiments"
 # How the names of a task's rows in studies begin, and the model of allennlp-models.
@@ -152,19 +158,70 @@ def measure(run: Dict[str, Any], peer: str, folder: Path) -> Dict[str, Any]:
     }
 
 
+@lru_cache
+def kept(study: str) -> Results:
+    """Our results of a study."""
+    return Results(EXPERIMENTS / "results" / study / "results.json")
+
+
+def ours(score: Dict[str, Any]) -> Tuple[str, List[Score]]:
+    """The row of the peer's task, and our score with the same data, baseline and seed, if any."""
+    starts = {peer: start for start, peer in TASKS.values()}
+    found = kept(score["study"])
+    row = next(row.name for row in found.rows if row.name.startswith(starts[score["peer"]]))
+    of_baseline = found.scores(row, score["column"], score["fraction"])
+    return row, [s for s in of_baseline if s["seed"] == score["seed"]]
+
+
+def as_study(scores: List[Dict[str, Any]]) -> Results:
+    """Peers and our baselines as a study. If there are several seeds, intervals are over these."""
+    rows, runs, known = {}, [], []
+    for score in scores:
+        row, same = ours(score)
+        metric, seed, names = score["metric"], score["seed"], (score["peer"], score["column"])
+        columns = tuple(Column(name, metric, None) for name in names)
+        rows[row] = Row(row, columns, True, lower_is_better=False, compare=True, num_baselines=1)
+        training = {f"best_validation_{metric}": score["dev"]}
+        peer = {"training": training, "evaluation": {metric: score["test"]}, "history": []}
+        has_seeds = sum(each["peer"] == score["peer"] for each in scores) > 1
+        for name, found in zip(names, (peer, *same)):
+            runs.append(Run(row, name, score["fraction"], seed, None, {}, str(len(runs))))
+            # Without the variance over test data, which the peers' scores lack.
+            samples = {metric: 1000 * [found["evaluation"][metric]]} if has_seeds else None
+            known.append({**found, "digest": runs[-1].digest, "samples": samples})
+    results = Results(Path("not-a-file.json"))
+    results.set_study(
+        Study(
+            "Baselines of other code (intervals over seeds only)", tuple(rows.values()), tuple(runs)
+        )
+    )
+    for each in known:
+        results.add(each)
+    return results
+
+
+def with_findings(scores: List[Dict[str, Any]]) -> Dict[str, Any]:
+    """The scores, and what `elmo report` shows of them."""
+    results = as_study(scores)
+    epochs: Dict[str, int] = {}
+    for study in {score["study"] for score in scores}:
+        note_epochs(kept(study), epochs)
+    content = {
+        "title": results.title,
+        "command": "",
+        "findings": [each._asdict() for each in findings(results, epochs)],
+        "tables": [asdict(each) for each in score_tables(results)],
+        "scores": scores,
+    }
+    return json.loads(json.dumps(content))
+
+
 def table(scores: List[Dict[str, Any]]) -> str:
     """The scores beside ours in the same study with the same data, baseline and seed."""
-    starts = {peer: start for start, peer in TASKS.values()}
     lines = []
     for score in scores:
         metric = score["metric"]
-        ours = Results(EXPERIMENTS / "results" / score["study"] / "results.json")
-        row = next(row.name for row in ours.rows if row.name.startswith(starts[score["peer"]]))
-        same = [
-            s
-            for s in ours.scores(row, score["column"], score["fraction"])
-            if s["seed"] == score["seed"]
-        ]
+        row, same = ours(score)
         dev = [s["training"][f"best_validation_{metric}"] for s in same]
         test = [s["evaluation"][metric] for s in same]
         numbers = [dev, [score["dev"]], test, [score["test"]]]
@@ -217,7 +274,10 @@ def main() -> None:
     arguments = parser.parse_args()
     if not find_peers(arguments.peers):
         parser.error(f"allennlp-models was not found: {CURE}")
-    scores = json.loads(arguments.output.read_text()) if arguments.output.exists() else []
+    known: Dict[str, Any] = {"scores": []}
+    if arguments.output.exists():
+        known = json.loads(arguments.output.read_text(encoding="utf-8"))
+    scores = list(known["scores"])
     for name in arguments.task:
         row, peer = TASKS[name]
         runs = runs_of(row, arguments)
@@ -232,9 +292,11 @@ def main() -> None:
             folder = folder_of(known, arguments.output)
             scores.append({**known, **measure(run, peer, folder)})
             print(scores[-1], flush=True)
-            with atomic_write(arguments.output) as unfinished:
-                unfinished.write_text(json.dumps(scores, indent=1) + "\n", encoding="utf-8")
+            write_json_rows(arguments.output, with_findings(scores), "study")
             shutil.rmtree(folder)
+    if scores and (content := with_findings(scores)) != known:
+        # Our scores may have changed, too.
+        write_json_rows(arguments.output, content, "study")
     tables = table(scores)
     print(tables)
     if arguments.update:

@@ -50,7 +50,7 @@ from damaged import (
 
 import elmo_plugin.plugin  # noqa: F401
 from elmo_plugin.analysis.neighbours import ContextIndex, build_index
-from elmo_plugin.analysis.report import read_section
+from elmo_plugin.analysis.report import read_sections
 from elmo_plugin.analysis.representations import StaticVectors
 from elmo_plugin.analysis.studies.study import read_study
 from elmo_plugin.archives import load_predictor
@@ -129,9 +129,9 @@ def make_targets(folder: Path, tasks: Sequence[str]) -> List[Target]:
         Target(corpora / "wsd/test.jsonl", damage_json, lambda path: list(SenseCorpus(path))),
         Target(corpora / "wsd/first_sense.tsv", damage_lines, read_first_senses),
         Target(corpora / "minimal_pairs/islands.jsonl", damage_json, read_minimal_pairs),
-        Target(results / "cove/results.json", damage_json, read_section),
+        Target(results / "cove/results.json", damage_json, lambda path: read_sections([path])),
         Target(folder / "study.json", damage_json, read_study),
-        Target(results / "senses.json", damage_json, read_section),
+        Target(results / "senses.json", damage_json, lambda path: read_sections([path])),
         Target(index / "index.json", damage_json, lambda path: ContextIndex(path.parent)),
         Target(index / "layer_1.npy", damage_bytes, lambda path: ContextIndex(path.parent)),
     ]

@@ -223,7 +223,7 @@ def test_scores_of_a_peer_are_kept_and_not_made_again(tmp_path, monkeypatch, cap
     command = "peer_scores.py --task ner --seeds 1 --epochs 1 --output".split()
     monkeypatch.setattr("sys.argv", [*command, str(output)])
     peer_scores.main()
-    scores = json.loads(output.read_text())
+    scores = json.loads(output.read_text())["scores"]
     assert [(score["peer"], score["column"]) for score in scores] == [
         ("crf_tagger", "fixed vectors"),
         ("crf_tagger", "trained vectors"),

@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from elmo_plugin.analysis.studies.comparison import shares
+from elmo_plugin.analysis.studies.findings import has_too_few_epochs, note_epochs
+from elmo_plugin.analysis.studies.results import Results
 from elmo_plugin.util.errors import ConfigurationError
 from tests.benchmark_scripts import modules
 from tests.commands.running import run
@@ -48,10 +51,30 @@ def test_the_tables_of_a_page_are_those_of_the_kept_results(page, tmp_path):
 
 
 def test_the_table_of_peers_is_that_of_the_kept_results():
-    scores = json.loads((PROJECT / FOLDER / "peers.json").read_text(encoding="utf-8"))
+    content = json.loads((PROJECT / FOLDER / "peers.json").read_text(encoding="utf-8"))
+    scores = content["scores"]
+    assert modules["peer_scores"].with_findings(scores) == content
     text = (PROJECT / "docs/results/peers.md").read_text(encoding="utf-8")
     table = modules["peer_scores"].table(scores)
     assert f"<!-- peers -->\n\n{table}\n\n<!-- /peers -->" in text
+
+
+def test_the_studies_with_too_few_epochs_are_those_of_the_text():
+    epochs = {}
+    studies = [Results(PROJECT / FOLDER / name / "results.json") for name in STUDIES]
+    for results in studies:
+        note_epochs(results, epochs)
+    found = {
+        (row.name, f"{100 * share.fraction:g} %")
+        for results in studies
+        for row in results.rows
+        for share in shares(results, row)
+        if row.compare and has_too_few_epochs(share, epochs.get(row.name, 0))
+    }
+    assert found == {("SRL", "30 %"), ("SNLI", "10 %"), ("SNLI", "20 %")}
+    text = " ".join((PROJECT / "docs/results/README.md").read_text(encoding="utf-8").split())
+    (sentence,) = re.findall(r"\*undecided \(too few epochs\)\*.*? - Numbers", text)
+    assert all(f"{name} on {share}" in sentence for name, share in found)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """
-Write one page of HTML about results, OUT/report.html, with plots and numbers beside the paper's. It
-contains its pictures and needs no network.
+Write one page of HTML about results, OUT/report.html: what holds, and plots and numbers beside the
+paper's. It contains its pictures and needs no network.
 
 OUT is searched for JSON files: results.json of `elmo study`, and what `elmo probe pos` and `elmo
 probe wsd` write with --json. Other files are ignored.
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import List, Optional
 
-from elmo_plugin.analysis.report import Section, page, read_section
+from elmo_plugin.analysis.report import Section, page, read_sections
 from elmo_plugin.commands.arguments import option, positional
 from elmo_plugin.util.atomic_write import atomic_write, check_output
 from elmo_plugin.util.errors import ConfigurationError
@@ -31,9 +31,7 @@ class Options:
 def run(args: Options) -> str:
     folder = args.out
     output = check_output(folder / "report.html", force=True)
-    paths = sorted(folder.rglob("*.json"))
-    sections = [section for path in paths if (section := read_section(path))]
-    sections.sort(key=lambda section: section.title)
+    sections = read_sections(sorted(folder.rglob("*.json")))
     if not sections:
         raise ConfigurationError(
             f"{folder}: expected results (of elmo study, or of elmo probe with --json), found none."

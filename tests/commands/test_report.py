@@ -86,7 +86,8 @@ def test_the_page_has_every_result_and_needs_nothing_else(out, capsys):
     text = (out / "report.html").read_text()
     page = parsed(text)
     assert "<title>Mine &amp; yours</title>" in text
-    assert page.tags.count("section") == 3 and page.tags.count("table") == 3
+    # The verdicts, and a section per file.
+    assert page.tags.count("section") == 4 and page.tags.count("table") == 3
     assert page.tags.count("img") == 3 and "script" not in page.tags
     assert "ELMo &lt;b&gt;" in text
     pictures = [link for link in page.links if link.startswith("data:image/svg+xml;base64,")]
@@ -96,8 +97,14 @@ def test_the_page_has_every_result_and_needs_nothing_else(out, capsys):
     for number in (*numbers, "-0.70 (-0.90 to +0.10)", "51.00 ± 1.41"):
         assert number in page.cells, number
     assert "elmo probe pos --tag xpos" in text
-    titles = re.findall("<h2>(.*)</h2>", text)
-    assert titles == sorted(titles) and len(titles) == 3
+    first, *titles = re.findall("<h2>(.*)</h2>", text)
+    # The paper's tables come before other titles.
+    assert first == "What holds" and [title[:7] for title in titles] == [
+        "Table 5",
+        "Table 6",
+        "A title",
+    ]
+    assert "without a score" not in text
     # A row without scores has no picture.
     assert "<figcaption>NER</figcaption>" in text and "<figcaption>SRL</figcaption>" not in text
 
@@ -146,6 +153,37 @@ def page_of(folder, **files):
         (folder / f"{name}.json").write_text(json.dumps(content))
     run("elmo-report", folder)
     return (folder / "report.html").read_text()
+
+
+CLAIMS = r"<em>(.*): (.*) better than (.*)</em> <strong>(.*)</strong>: (.*)</li>"
+
+
+def test_the_page_begins_with_what_holds(tmp_path):
+    made = study("baseline", "ELMo", "both", rows=("NER",), seeds=(1,))
+    values = [0.5, 0.6, 0.65]
+    samples = [[value + n / 1e5 for n in range(-50, 51)] for value in values]
+    (tmp_path / "study").mkdir()
+    results(tmp_path / "study/results.json", made, values, samples).save()
+    text = page_of(tmp_path, tags=TAGS)
+    verdicts, *sections = map(re.compile(CLAIMS).findall, text.split("<section id="))
+    tags = ("xpos", "biLM, layer 2", "biLM, layer 1", "undecided", "-0.70 (-0.90 to +0.10)")
+    elmo, both = (
+        ("NER", model, "baseline", "holds", f"+{value:.2f} (+{value:.2f} to +{value:.2f})")
+        for model, value in (("ELMo", 10), ("both", 15))
+    )
+    # All are as good on dev: the first one is there.
+    assert verdicts == [tags, elmo] and sections == [[tags], [elmo, both]]
+
+
+def test_other_programs_write_findings_and_tables(tmp_path):
+    claim = {"where": "Pairs", "model": "b", "base": "a"}
+    findings = [{**claim, "difference": [0.04, [0.02, 0.06]], "verdict": "holds"}]
+    tables = [{"head": ["pairs", "a", "b"], "lines": [["islands", "50.0", "54.0"]]}]
+    content = {"title": "Pairs <1>", "command": "make it", "findings": findings, "tables": tables}
+    text = page_of(tmp_path, pairs=content)
+    assert re.findall(CLAIMS, text)[0] == ("Pairs", "b", "a", "holds", "+4.00 (+2.00 to +6.00)")
+    assert "54.0" in parsed(text).cells and "<h2>Pairs &lt;1&gt;</h2>" in text
+    assert "Pairs &lt;1&gt;: Differences" in text and "<pre>make it</pre>" in text
 
 
 def test_sections_of_the_same_title_are_told_apart_by_their_files(tmp_path):

@@ -1,12 +1,15 @@
-"""Draws the scores of a study, per column or over the share of training data."""
+"""Draws the differences and scores of a study."""
 
 from base64 import b64encode
 from dataclasses import dataclass
 from functools import cached_property, partial
 from io import BytesIO
-from typing import Any, Callable, Dict, List, Tuple
+from typing import Any, Callable, Dict, List, Sequence, Tuple
+
+import numpy
 
 from elmo_plugin.analysis.studies.comparison import Cell, Share, shares
+from elmo_plugin.analysis.studies.findings import VERDICTS, Finding
 from elmo_plugin.analysis.studies.results import Results
 from elmo_plugin.analysis.studies.study import Row
 from elmo_plugin.util.plotting import finish_axis, label_of, mark_style, new_figure, write_figure
@@ -34,31 +37,61 @@ class Figure:
         return f"data:image/svg+xml;base64,{b64encode(self.svg).decode()}"
 
 
-def figures(results: Results) -> List[Figure]:
+def figures(results: Results, found: Sequence[Finding]) -> List[Figure]:
     """
-    One figure per row with scores: the mean and interval of each column, drawn as curves if there
-    are several shares of training data. Rows that are not compared share a figure per unit. The
-    paper's scores come from other data, and would hide the differences between columns.
+    The differences that were found; a figure per row with scores for several shares of training
+    data, with a curve per column; and a figure per unit of rows that are not compared. The paper's
+    scores come from other data, and would hide the differences between columns.
     """
-    found = []
+    drawn = []
+    if found:
+        drawn.append(
+            Figure("Differences", 0.7 + 0.42 * len(found), partial(_differences, found=found))
+        )
     others: Dict[str, List[Share]] = {}
     for row in results.rows:
-        known = shares(results, row)
-        scored = [share for share in known if share.cells]
+        scored = [share for share in shares(results, row) if share.cells]
         if not row.compare:
             others.setdefault(_unit(row), []).extend(scored)
-        elif len(known) > 1 and scored:
-            found.append(Figure(row.name, 2.8, partial(_curves, row=row, of_row=scored)))
-        elif scored:
-            height = 0.8 + 0.3 * len(scored[0].cells)
-            found.append(Figure(row.name, height, partial(_points, share=scored[0])))
+        elif len(scored) > 1:
+            drawn.append(Figure(row.name, 2.8, partial(_curves, row=row, of_row=scored)))
     for unit, scored in others.items():
         if scored:
             height = 1.1 + 0.3 * len(scored)
             # Captions must differ on a page.
             caption = f"{results.title}, {unit}" if unit else results.title
-            found.append(Figure(caption, height, partial(_values, unit=unit, lines=scored)))
-    return found
+            drawn.append(Figure(caption, height, partial(_values, unit=unit, lines=scored)))
+    return drawn
+
+
+def forest(found: Sequence[Finding]) -> List[Figure]:
+    """The differences with their intervals, in one figure if there are any."""
+    height = 0.7 + 0.42 * len(found)
+    return [Figure("Differences", height, partial(_differences, found=found))] if found else []
+
+
+def draw_intervals(
+    axis: Any, heights: Sequence[float], values: Any, intervals: Any, number: int, **style: Any
+) -> None:
+    """Marks of series `number` at `values`, with bars from `intervals`, shape `(num_values, 2)`."""
+    # The mean of few seeds may lie outside a percentile interval.
+    lengths = numpy.maximum(0.0, (numpy.subtract(intervals, numpy.c_[values]) * [-1, 1]).T)
+    axis.errorbar(values, heights, xerr=lengths, capsize=2, **{**mark_style(number), **style})
+
+
+def _differences(axis: Any, found: Sequence[Finding]) -> None:
+    for number, verdict in enumerate(VERDICTS):
+        heights = [height for height, each in enumerate(found) if each.verdict == verdict]
+        if heights:
+            values, intervals = zip(*(found[height].difference for height in heights))
+            percent = (100 * numpy.array(values), 100 * numpy.array(intervals))
+            fill = {} if number < 2 else {"markerfacecolor": "none"}
+            draw_intervals(axis, heights, *percent, number, label=verdict, **fill)
+    axis.axvline(0, color="#666666", linewidth=0.8)
+    axis.set_xlabel("difference and its 95 % interval", fontsize=8)
+    axis.figure.legend(fontsize=8, frameon=False, ncols=2, loc="outside lower center")
+    names = ((f"{each.where}: {each.model}", f"− {each.base}") for each in found)
+    name_lines(axis, ["\n".join(map(label_of, name)) for name in names])
 
 
 def _curves(axis: Any, row: Row, of_row: List[Share]) -> None:
@@ -85,17 +118,6 @@ def _curves(axis: Any, row: Row, of_row: List[Share]) -> None:
     finish_axis(axis, "y")
 
 
-def _points(axis: Any, share: Share) -> None:
-    row = share.row
-    numbers = {column.name: number for number, column in enumerate(row.columns)}
-    for height, (name, found) in enumerate(share.cells.items()):
-        bar = [[length] for length in _bar(row, found)]
-        mean = row.scale * found.mean
-        axis.errorbar([mean], [height], xerr=bar, capsize=3, **mark_style(numbers[name]))
-    axis.set_xlabel(_unit(row), fontsize=8)
-    _name_lines(axis, list(share.cells))
-
-
 def _values(axis: Any, unit: str, lines: List[Share]) -> None:
     """Draws a mark for each column. The axis starts at zero unless a value is negative."""
     names = list(dict.fromkeys(name for line in lines for name in line.cells))
@@ -107,12 +129,13 @@ def _values(axis: Any, unit: str, lines: List[Share]) -> None:
         axis.set_xlim(left=0)
     axis.set_xlabel(unit, fontsize=8)
     axis.figure.legend(fontsize=8, frameon=False, ncols=3, loc="outside lower center")
-    _name_lines(axis, [line.name for line in lines])
+    name_lines(axis, [label_of(line.name) for line in lines])
 
 
-def _name_lines(axis: Any, names: List[str]) -> None:
-    axis.set_yticks(range(len(names)), [label_of(name) for name in names])
-    axis.set_ylim(len(names) - 0.5, -0.5)
+def name_lines(axis: Any, labels: List[str]) -> None:
+    """Names the heights 0, 1, … from the top."""
+    axis.set_yticks(range(len(labels)), labels)
+    axis.set_ylim(len(labels) - 0.5, -0.5)
     finish_axis(axis, "x")
 
 

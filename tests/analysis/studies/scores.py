@@ -37,7 +37,7 @@ def _column(column):
     return Column(name, "f1", paper)
 
 
-def score(run, value, samples=None, group_samples=None):
+def score(run, value, samples=None, group_samples=None, history=()):
     groups = {} if group_samples is None else {"group_samples": {"f1": group_samples}}
     return {
         "name": run.name,
@@ -46,7 +46,7 @@ def score(run, value, samples=None, group_samples=None):
         "seed": run.seed,
         "minutes": 1.0,
         "training": {"f1": 0.0},
-        "history": [],
+        "history": list(history),
         "evaluation": {"f1": value},
         "samples": None if samples is None else {"f1": samples},
         # Older versions had none.
@@ -54,11 +54,13 @@ def score(run, value, samples=None, group_samples=None):
     }
 
 
-def results(path, described, values, samples=None):
+def results(path, described, values, samples=None, histories=None):
     """A score for each run with a value, in their order."""
     found = Results(path)
     found.set_study(described)
     for number, (run, value) in enumerate(zip(described.runs, values)):
         if value is not None:
-            found.add(score(run, value, None if samples is None else samples[number]))
+            of_samples = None if samples is None else samples[number]
+            history = () if histories is None else histories[number]
+            found.add(score(run, value, of_samples, history))
     return found

@@ -6,6 +6,7 @@ import pytest
 import scipy.stats
 
 from elmo_plugin.analysis.studies.comparison import holm, shares
+from elmo_plugin.analysis.studies.findings import findings
 from elmo_plugin.analysis.studies.plots import figures
 from elmo_plugin.analysis.studies.study import Column
 from elmo_plugin.analysis.studies.tables import score_tables, summary_table
@@ -115,7 +116,7 @@ def test_a_training_that_diverged_spoils_no_other_column(tmp_path, worst, seeds)
     if math.isnan(worst):
         assert share.baseline == "b" and difference(found, row, 2).interval == (0, 0)
     assert all(score_tables(found)) and summary_table(shares(found, *found.rows))
-    assert all(figure.svg for figure in figures(found))
+    assert all(figure.svg for figure in figures(found, findings(found, {})))
 
 
 def test_the_samples_of_one_seed_are_compared_in_pairs(tmp_path):
