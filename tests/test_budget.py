@@ -12,17 +12,17 @@ PACKAGE = Path(__file__).parent.parent / "elmo_plugin"
 FILES = {path: path.read_text(encoding="utf-8").splitlines() for path in PACKAGE.rglob("*.py")}
 # Lines of Python by room. Modules beside the rooms and the small ones count as the top level.
 MOST_LINES = {
-    "analysis": 2_900,
+    "analysis": 3_015,
     "bilm": 4_360,
-    "commands": 3_070,
-    "corpora": 1_800,
+    "commands": 3_075,
+    "corpora": 1_802,
     "elmo": 2_270,
-    "integrations": 880,
-    "modules": 3_220,
-    "serve": 680,
-    "tasks": 5_010,
-    "training": 1_010,
-    "top level": 2_675,
+    "integrations": 873,
+    "modules": 3_260,
+    "serve": 772,
+    "tasks": 5_035,
+    "training": 1_035,
+    "top level": 2_700,
 }
 MOST_RAISES = 311
 # Modules of at most 30 lines: each is one more file to open.
