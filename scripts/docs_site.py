@@ -11,7 +11,7 @@ _PROJECT = Path(__file__).resolve().parent.parent
 _OTHERS = [
     *("pretrained/**/*.md", "pretrained/**/*.svg", "examples/*.ipynb", "examples/own_data.py"),
     *("benchmarks/README.md", "experiments/README.md", "experiments/results/report.html"),
-    *("CHANGELOG.md", "CONTRIBUTING.md"),
+    *("CHANGELOG.md", "CONTRIBUTING.md", "pretrained/tasks/everyday.json"),
 ]
 
 

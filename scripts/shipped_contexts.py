@@ -19,7 +19,7 @@ from elmo_plugin.bilm import load_bilm
 from elmo_plugin.util.atomic_write import atomic_write
 from elmo_plugin.util.text_files import numbered_lines
 
-NUM_CONTEXTS = 7_000
+NUM_CONTEXTS = 5_900
 CONTEXTS_PER_WORD = 4
 # Words with several senses have more contexts: those of these queries.
 QUERIES = "fixtures/queries/senses.txt"

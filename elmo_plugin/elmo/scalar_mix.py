@@ -45,11 +45,11 @@ class ScalarMix(torch.nn.Module):
             raise ConfigurationError(
                 f'Expected `layer_norm` to be true, false or "batch", found {layer_norm!r}.'
             )
-        are_finite = None if fixed_weights is None else [*map(math.isfinite, fixed_weights)]
-        if are_finite not in (None, [True] * num_layers):
+        given = [0.0] * num_layers if fixed_weights is None else fixed_weights
+        if len(given) != num_layers or not all(map(math.isfinite, given)):
             raise ConfigurationError(
                 f"Expected `fixed_weights` of {num_layers} layers, the token layer included, as "
-                f"finite numbers, found {fixed_weights}."
+                f"finite numbers, found {len(given)}: {given}."
             )
         self.num_layers = num_layers
         self.layer_norm = layer_norm

@@ -23,8 +23,8 @@ from tests.commands.killed_worker import KilledWorker
 from tests.elmo.store.reading import SUFFIXES, read, same
 
 LINES = ["The play began", "", "They play", "The play began", 'and / or "x\\y" .', "🦉 naïve", ""]
-run = partial(running.run, "elmo")
-failure = partial(running.failure, "elmo")
+run = partial(running.run, "elmo-embed")
+failure = partial(running.failure, "elmo-embed")
 
 
 @pytest.fixture(autouse=True)

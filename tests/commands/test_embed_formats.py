@@ -15,8 +15,8 @@ from elmo_plugin.util.errors import ConfigurationError
 from tests.commands import running
 
 LINES = ["The play began", "", "They play", "The play began", 'and / or "x\\y" .', "🦉 naïve", ""]
-run = partial(running.run, "elmo")
-failure = partial(running.failure, "elmo")
+run = partial(running.run, "elmo-embed")
+failure = partial(running.failure, "elmo-embed")
 
 
 @pytest.fixture

@@ -133,7 +133,7 @@ def test_what_cannot_be_exported_is_one_sentence(make_bilm, tmp_path, monkeypatc
         (["new.pt2", "--mix", "1"], "Expected `fixed_weights` of 3 layers"),
         (
             ["new.pt2", "--mix", "1", "nan", "1"],
-            r"Expected .* finite numbers, found \[1.0, nan, 1.0",
+            r"Expected .* finite numbers, found 3: \[1.0, nan, 1.0",
         ),
         (["new.pt2", "--mix", "1", "1", "1", "inf"], "Expected `fixed_weights` of 3 layers"),
         (["out.txt"], "Expected `suffix` to be one of .onnx, .pt2, found '.txt'"),

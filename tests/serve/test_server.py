@@ -8,6 +8,7 @@ from fastapi.testclient import TestClient
 
 from elmo_plugin.archives import load_archive
 from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.files import shipped
 from tests.commands.running import failure, run
 from tests.trained import NUM_EPOCHS
 
@@ -39,6 +40,7 @@ def test_shipped_archives_are_found_and_given_hosts_answered(monkeypatch, tmp_pa
     folder = tmp_path / "pretrained/tasks/ner"
     folder.mkdir(parents=True)
     (folder / "model.tar.gz").symlink_to(archive_of("ner"))
+    (tmp_path / "pretrained/small").symlink_to(shipped("pretrained/small"))
     monkeypatch.setattr("elmo_plugin.util.files._PACKAGE", tmp_path / "elmo_plugin")
     served = []
     monkeypatch.setattr("elmo_plugin.commands.serve.serve", lambda app, *_: served.append(app))

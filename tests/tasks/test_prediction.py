@@ -33,10 +33,10 @@ ENDING_TOGETHER = [[mention(0, 0, 2)], [mention(0, 2, 2)], [mention(0, 1, 2)]]
         ({"tokens": WORDS, **FRAME}, ["They ARG0 like V old trees ARG1"]),
         (
             {"sentences": [["Anna", "lost", "her", "keys"], ["They", "are"]], "clusters": CLUSTERS},
-            ["Anna 0 lost her 0 keys 1", "They 1 are"],
+            ["Anna 1 lost her 1 keys 2", "They 2 are"],
         ),
         # The outer span ends last.
-        ({"sentences": [["a", "b", "c"]], "clusters": ENDING_TOGETHER}, ["a b c 1 2 0"]),
+        ({"sentences": [["a", "b", "c"]], "clusters": ENDING_TOGETHER}, ["a b c 2 3 1"]),
         ({"tokens": ["A", "dog"], "probabilities": {"good": 1.0}}, ["A dog"]),
     ],
 )

@@ -37,7 +37,7 @@ def _column(column):
     return Column(name, "f1", paper)
 
 
-def score(run, value, samples=None, group_samples=None, history=()):
+def score(run, value, samples=None, history=(), group_samples=None):
     groups = {} if group_samples is None else {"group_samples": {"f1": group_samples}}
     return {
         "name": run.name,

@@ -134,7 +134,7 @@ def test_samples_of_groups_are_used_where_all_runs_have_them(tmp_path):
     found = results(tmp_path / "r.json", made, [0.5] * 6, [[0.5, 0.5]] * 6)
     (old,) = shares(found, made.rows[0])
     for run in made.runs[2:5]:
-        found.add(score(run, 0.5, [0.5, 0.5], [0.4, 0.6]))
+        found.add(score(run, 0.5, [0.5, 0.5], group_samples=[0.4, 0.6]))
     (mixed,) = shares(found, made.rows[0])
     # Seed 2 of "newer" is old.
     assert [mixed.cells[n].interval == old.cells[n].interval for n in mixed.cells] == [1, 0, 1]
@@ -142,7 +142,7 @@ def test_samples_of_groups_are_used_where_all_runs_have_them(tmp_path):
     against = replace(made.rows[0].columns[2], against="new")
     for column in (made.rows[0].columns[1], against):
         assert mixed.difference(column, mixed) == old.difference(column, old)
-    found.add(score(made.runs[5], 0.5, [0.5, 0.5], [0.4, 0.8]))
+    found.add(score(made.runs[5], 0.5, [0.5, 0.5], group_samples=[0.4, 0.8]))
     (whole,) = shares(found, made.rows[0])
     assert whole.difference(against, whole).interval == pytest.approx((0, 0.1), abs=0.01)
 

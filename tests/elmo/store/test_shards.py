@@ -16,8 +16,8 @@ from elmo_plugin.util.folder_lock import lock_folder
 from elmo_plugin.util.text_files import DecodedPath
 from tests.commands import running
 
-run = partial(running.run, "elmo")
-failure = partial(running.failure, "elmo")
+run = partial(running.run, "elmo-embed")
+failure = partial(running.failure, "elmo-embed")
 
 
 @pytest.fixture
