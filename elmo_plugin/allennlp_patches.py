@@ -303,7 +303,7 @@ allennlp_evaluate.load_archive = partial(load_archive, every_instance=True)
 # Accepts data without instances or labels.
 allennlp_evaluate.Evaluator = CheckedEvaluator
 
-# Makes a list of each character that pads: a fifth of the time in which NER predicts.
+# Makes a list of each character that pads: a tenth of the time in which NER predicts.
 TokenCharactersIndexer.as_padded_tensor_dict = padded_characters
 
 # `regularizer` ignores a regex that matches no parameter.

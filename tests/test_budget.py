@@ -12,7 +12,7 @@ PACKAGE = Path(__file__).parent.parent / "elmo_plugin"
 FILES = {path: path.read_text(encoding="utf-8").splitlines() for path in PACKAGE.rglob("*.py")}
 # Lines of Python by room. Modules beside the rooms and the small ones count as the top level.
 MOST_LINES = {
-    "analysis": 3_015,
+    "analysis": 3_010,
     "bilm": 4_360,
     "commands": 3_075,
     "corpora": 1_802,

@@ -34,8 +34,8 @@ COMMANDS: Dict[str, str] = {
 }
 _OF_ALLENNLP = ("train", "predict", "evaluate", "study")
 _HELP = ("-h", "--help")
-# What the help of a command does without.
-_ROOMS = ("analysis", "bilm", "elmo", "modules", "serve", "tasks")
+# What the help of a command does without: libraries, and rooms or modules that need them.
+_ROOMS = ("analysis", "bilm", "elmo", "modules", "serve.app", "serve.word_analyzer", "tasks")
 _NOT_FOR_HELP = ("allennlp", "numpy", "torch", *(f"elmo_plugin.{room}" for room in _ROOMS))
 
 

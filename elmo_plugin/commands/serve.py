@@ -57,7 +57,7 @@ class Options(BilmArguments):
     max_queue_size: PositiveInt = option(
         "maximum number of waiting requests; further ones are answered with status 503", 256
     )
-    max_words: PositiveInt = option("maximum number of words in a request", 1000)
+    max_words: PositiveInt = option("maximum number of words in a request", Limits.max_words)
     neighbours: Optional[Path] = option(
         "an index that `elmo neighbours build` wrote with this biLM, for /word (default: a small "
         "one of the shipped biLM)",

@@ -43,11 +43,7 @@ def figures(results: Results, found: Sequence[Finding]) -> List[Figure]:
     data, with a curve per column; and a figure per unit of rows that are not compared. The paper's
     scores come from other data, and would hide the differences between columns.
     """
-    drawn = []
-    if found:
-        drawn.append(
-            Figure("Differences", 0.7 + 0.42 * len(found), partial(_differences, found=found))
-        )
+    drawn = forest(found)
     others: Dict[str, List[Share]] = {}
     for row in results.rows:
         scored = [share for share in shares(results, row) if share.cells]

@@ -1,5 +1,6 @@
 import itertools
 import json
+import re
 
 import pytest
 import spacy
@@ -164,3 +165,13 @@ def test_a_long_text_is_only_tokenised(make):
     assert len(text) > 1_000_000
     words = make().load_line(json.dumps({"sentence": text, "predicates": [1]}))
     assert words["predicates"] == [1]
+
+
+@pytest.mark.parametrize("predicate, found", [("sang", '"sang"'), (3, "3"), ("play", '"play"')])
+def test_a_predicate_that_the_sentence_lacks_is_refused(make, predicate, found):
+    predictor = make()
+    # "play" is given twice, and occurs once.
+    line = {"sentence": "They play.", "predicates": ["play", predicate]}
+    message = f"words or positions from 0 in 'They play .', found {found}"
+    with pytest.raises(ValueError, match=re.escape(message)):
+        predictor.predict_json(line)
